@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote, urlencode
 from uuid import uuid4
@@ -35,6 +36,7 @@ from libs.contracts.errors import (
 from libs.contracts.exact_json import encode
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
+from libs.retry_after import retry_after
 
 C = TypeVar("C", bound=Command)
 R = TypeVar("R")
@@ -47,6 +49,7 @@ OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
 """Statuses of a refusal before the Idempotency-Key is looked at: they say nothing of an earlier send."""
 RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25
+LONGEST_RETRY_AFTER = timedelta(days=1)
 
 
 class Call(Generic[C, R]):
@@ -213,10 +216,11 @@ def request_of(operation: Operation, command: Command) -> tuple[str, str, dict[s
 
 def _pause_seconds(attempt: int, failure: BanksideError) -> float:
     """The answer's Retry-After, else the backoff's; both with jitter."""
-    asked = failure.headers.get("Retry-After", "")
-    if asked.isascii() and asked.isdigit() and len(asked) < 6:
-        return lengthened(float(asked), RETRY_AFTER_JITTER)
-    return RETRIES.pause_seconds(attempt)
+    now = datetime.now(UTC)
+    until = retry_after(failure.headers.get("Retry-After"), now, LONGEST_RETRY_AFTER)
+    if until is None:
+        return RETRIES.pause_seconds(attempt)
+    return lengthened((until - now).total_seconds(), RETRY_AFTER_JITTER)
 
 
 @asynccontextmanager
