@@ -7,7 +7,7 @@ from the fields of the command (`forms`), and what an operator may see from the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -96,6 +96,15 @@ class Action:
         called = dict(self.called)
         query = urlencode({n: plain(read(item, called.get(n, n))) for n in self.carries})
         return filled(self.path, item, called) + (f"?{query}" if query else "")
+
+
+def links_of(actions: Iterable[Action], item: Any, role: Role) -> list[tuple[Action, str]]:
+    """Those of the actions that are offered for this item to an operator of this role, with links to their pages."""
+    return [
+        (action, action.link(item))
+        for action in actions
+        if may(role, action.operation) and action.when(item)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,15 @@ from aiohttp import web
 from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
-from services.console.declarations import Action, Beside, DetailPage, Panel, filled, may, places_of
+from services.console.declarations import (
+    Beside,
+    DetailPage,
+    Panel,
+    filled,
+    links_of,
+    may,
+    places_of,
+)
 from services.console.failures import does_not_answer
 from services.console.forms import WrongValues, command_of
 from services.console.gateway import Operators
@@ -164,7 +172,7 @@ def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
     rows = [
         Row(
             [(label(shown), cell(shown, read(each, field))) for field, shown in names.items()],
-            _links(actions, each, role),
+            links_of(actions, each, role),
         )
         for each in value
     ]
@@ -185,14 +193,6 @@ def _moment(page: DetailPage, each: Any) -> Moment:
             if n not in (at, state) and v is not None
         ],
     )
-
-
-def _links(actions: Iterable[Action], item: Any, role: Role) -> list[tuple[Action, str]]:
-    return [
-        (action, action.link(item))
-        for action in actions
-        if may(role, action.operation) and action.when(item)
-    ]
 
 
 class Details:
@@ -223,7 +223,7 @@ class Details:
             facts=facts_of(item, {*page.without, *(page.two_sides or ()), page.name}),
             sections=sections_of(page, item, visit.role),
             compared=compared(page, item),
-            actions=_links(page.actions, item, visit.role),
+            actions=links_of(page.actions, item, visit.role),
             panels=panels,
         )
 

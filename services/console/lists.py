@@ -15,7 +15,7 @@ from libs.contracts.errors import BanksideError, Invalid, SessionEnded
 from libs.contracts.operating.pages import Order
 from libs.contracts.principal import Role
 from services.console import csv_export
-from services.console.declarations import Action, ListPage, filled, may, places_of
+from services.console.declarations import Action, ListPage, filled, links_of, may, places_of
 from services.console.failures import sentence, wrong_values
 from services.console.forms import PAGING, Field, WrongValues, command_of, filters_of
 from services.console.gateway import Operators
@@ -74,12 +74,7 @@ def row_of(page: ListPage, item: Any, role: Role) -> Row:
         if number == 0 and page.one:
             value = Cell(value.text, Kind.ID, href=filled(page.one, item))
         cells.append((label(name.rpartition(".")[2]), value))
-    actions = [
-        (action, action.link(item))
-        for action in page.each
-        if may(role, action.operation) and action.when(item)
-    ]
-    return Row(cells, actions)
+    return Row(cells, links_of(page.each, item, role))
 
 
 async def table_of(
