@@ -19,8 +19,8 @@ from libs.persistence.vanished_server import ConnectionDoubt
 
 CLOSE_SECONDS = 2.0
 """A connection that is given up has so long to cancel its statement and to close politely."""
-RECYCLE_SECONDS = 1800.0
-"""An older connection is replaced: its server process has grown."""
+RECYCLE_SECONDS = 1800
+"""An older connection is replaced, as it is in SQLAlchemy's pool: its server process has grown."""
 
 
 class _Pooled(NamedTuple):

@@ -27,7 +27,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from libs.persistence.addressing import connect_arguments
 from libs.persistence.async_engine import AsyncConnection, AsyncEngine, create_async_engine
-from libs.persistence.driver_pool import DriverPool
+from libs.persistence.driver_pool import RECYCLE_SECONDS, DriverPool
 from libs.persistence.keepalive import KEEPALIVE
 from libs.persistence.pool_metrics import observe_pool
 from libs.persistence.vanished_server import ConnectionDoubt
@@ -36,8 +36,6 @@ from libs.tls import BadCertificates
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 15
 IDLE_IN_TRANSACTION_SECONDS = 30
-RECYCLE_SECONDS = 1800
-"""SQLAlchemy's pool replaces a connection that is older."""
 WRITABLE = {"target_session_attrs": "read-write"}
 """While a failover is under way the address may still lead to a standby. A connection to that would stay in a pool
 after the address has moved: its server is up, and is never promoted. The URL may say otherwise.
