@@ -181,9 +181,8 @@ class ProcessSettings(BaseSettings):
             variable = self.variable(name)
             if name.endswith("_url"):
                 secret, variable = password_of(secret), f"the password in {variable}"
-            elif name.endswith(
-                "_keys"
-            ):  # the others are there until what they sealed is sealed anew
+            elif name.endswith(KEY_RING):
+                # The other keys are there until what they sealed is sealed anew.
                 secret = secret.partition(",")[0].strip().rpartition(":")[2]
             if secret:
                 found[variable] = secret
