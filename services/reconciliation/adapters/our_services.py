@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TypeVar
 
 from libs.contracts import onboarding_operations as onboarding
@@ -28,6 +28,18 @@ class _Queries:
     ) -> ModelT:
         return await self._query_client.query(operation, SERVICE, command, reply, deadline)
 
+    async def _find(
+        self,
+        operation: Operation,
+        command: type[r.FindByIds | r.FindHolders],
+        reply: type[ModelT],
+        ids: Sequence[str],
+        deadline: float,
+    ) -> AsyncIterator[ModelT]:
+        """The replies for these ids, each for as many as one query may name."""
+        for chunk in chunks(ids):
+            yield await self._ask(operation, command(ids=chunk), reply, deadline)
+
     def _after(self, after: str | None) -> r.PageAfter:
         return r.PageAfter(after=after, limit=self._page_size)
 
@@ -40,13 +52,8 @@ class PaymentsQueries(_Queries):
         return Page(reply.wires, reply.next_after)
 
     async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.HeldWire]:
-        found: dict[str, r.HeldWire] = {}
-        for chunk in chunks(ids):
-            reply = await self._ask(
-                payments.FIND_HELD_WIRES, r.FindByIds(ids=chunk), r.HeldWires, deadline
-            )
-            found |= {wire.transaction_id: wire for wire in reply.wires}
-        return found
+        replies = self._find(payments.FIND_HELD_WIRES, r.FindByIds, r.HeldWires, ids, deadline)
+        return {wire.transaction_id: wire async for reply in replies for wire in reply.wires}
 
     async def contradictions_after(self, after: int, deadline: float) -> Sequence[r.Contradiction]:
         command = r.PageContradictions(after=after, limit=self._page_size)
@@ -56,13 +63,14 @@ class PaymentsQueries(_Queries):
     async def contradictions(
         self, ids: Sequence[str], deadline: float
     ) -> Mapping[str, r.Contradiction]:
-        found: dict[str, r.Contradiction] = {}
-        for chunk in chunks(ids):
-            reply = await self._ask(
-                payments.FIND_CONTRADICTIONS, r.FindByIds(ids=chunk), r.Contradictions, deadline
-            )
-            found |= {str(one.contradiction_id): one for one in reply.contradictions}
-        return found
+        replies = self._find(
+            payments.FIND_CONTRADICTIONS, r.FindByIds, r.Contradictions, ids, deadline
+        )
+        return {
+            str(one.contradiction_id): one
+            async for reply in replies
+            for one in reply.contradictions
+        }
 
 
 class OnboardingQueries(_Queries):
@@ -75,22 +83,18 @@ class OnboardingQueries(_Queries):
         return Page(reply.customers, reply.next_after)
 
     async def customers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.HeldCustomer]:
-        found: dict[str, r.HeldCustomer] = {}
-        for chunk in chunks(ids):
-            reply = await self._ask(
-                onboarding.FIND_HELD_CUSTOMERS, r.FindByIds(ids=chunk), r.HeldCustomers, deadline
-            )
-            found |= {customer.customer_id: customer for customer in reply.customers}
-        return found
+        replies = self._find(
+            onboarding.FIND_HELD_CUSTOMERS, r.FindByIds, r.HeldCustomers, ids, deadline
+        )
+        return {
+            customer.customer_id: customer
+            async for reply in replies
+            for customer in reply.customers
+        }
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.Holder]:
-        found: dict[str, r.Holder] = {}
-        for chunk in chunks(ids):
-            reply = await self._ask(
-                onboarding.FIND_HOLDERS, r.FindHolders(ids=chunk), r.Holders, deadline
-            )
-            found |= {holder.record_id: holder for holder in reply.holders}
-        return found
+        replies = self._find(onboarding.FIND_HOLDERS, r.FindHolders, r.Holders, ids, deadline)
+        return {holder.record_id: holder async for reply in replies for holder in reply.holders}
 
     async def page_of_answers(self, after: str | None, deadline: float) -> Page[r.ToldAnswer]:
         reply = await self._ask(
@@ -99,10 +103,7 @@ class OnboardingQueries(_Queries):
         return Page(reply.answers, reply.next_after)
 
     async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.ToldAnswer]:
-        found: dict[str, r.ToldAnswer] = {}
-        for chunk in chunks(ids):
-            reply = await self._ask(
-                onboarding.FIND_TOLD_ANSWERS, r.FindByIds(ids=chunk), r.ToldAnswers, deadline
-            )
-            found |= {answer.command_id: answer for answer in reply.answers}
-        return found
+        replies = self._find(
+            onboarding.FIND_TOLD_ANSWERS, r.FindByIds, r.ToldAnswers, ids, deadline
+        )
+        return {answer.command_id: answer async for reply in replies for answer in reply.answers}
