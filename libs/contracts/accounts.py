@@ -38,8 +38,8 @@ class GetAccount(Command):
 
 
 class GetBalance(Command):
-    """Get the balance of an account, as the bank has it now: what is available, what is held for wires under way, and
-    both together.
+    """Get the balance of an account, as the bank has it now: what is available, what is held for wires and ACH requests
+    under way, and both together.
     """
 
     account_id: str
@@ -146,7 +146,7 @@ class Balance(Model):
     available_balance: Money
     """What can be spent: the total without what is held."""
     held_balance: Money
-    """What is held for wires that are accepted and not completed."""
+    """What is held for wires that are accepted and ACH requests that are submitted, until they are debited or end."""
     total_balance: Money
     """All that is in the account."""
     system_timestamp: UtcDateTime
