@@ -21,7 +21,7 @@ ADVICE: Final[dict[str, str]] = {
     e.WrongRouteFamily.code: "Use a key of the family that the path belongs to: partner or customer.",
     e.InsufficientScope.code: "Use a key with the scope that `scope` names, or have it added to this one.",
     e.ApproverIsInitiator.code: "Decide on the wire with another key than the one that sent it.",
-    e.NotFound.code: "Check the id, and that the resource belongs to the key's partner or customer.",
+    e.NotFound.code: "Check the path and the id, and that the resource belongs to the key's partner or customer.",
     e.MethodNotAllowed.code: "Use a method that the header Allow names.",
     e.RequestTimeout.code: "Send the whole body at once; check the network between here and the gateway.",
     e.Abandoned.code: "Look up the resource, or ask the operator, before sending the request under a new key.",

@@ -29,6 +29,7 @@ from services.gateway.requests import MAX_BODY_BYTES, meet_expectation, request_
 from services.gateway.responses import failure
 
 SERVER = "bankside"
+NO_SUCH_PATH = "There is no such path: paths are written exactly as in the reference, without a slash at the end."
 
 _log = structlog.get_logger("gateway")
 
@@ -86,7 +87,7 @@ async def routing_problems(request: web.Request, handler: Handler) -> web.Stream
         allowed = ", ".join(sorted(refusal.allowed_methods))
         error: BanksideError = MethodNotAllowed(headers={"Allow": allowed})
     except web.HTTPNotFound:
-        error = NotFound()
+        error = NotFound(NO_SUCH_PATH)
     except web.HTTPRequestEntityTooLarge:
         error = BodyTooLarge()
     except web.HTTPException as exception:

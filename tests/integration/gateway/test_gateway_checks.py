@@ -49,6 +49,7 @@ async def test_an_unknown_path_is_not_found_before_anything_else(desk: Desk, tar
     answer = await desk.api().send("POST", target, LARGE, {})
 
     assert verdict(answer) == (404, "not_found")
+    assert answer.body["detail"].startswith("There is no such path: ")
 
 
 async def test_a_path_without_the_method_tells_which_it_takes(desk: Desk) -> None:

@@ -29,7 +29,7 @@ ADVICE = {
     "method_not_allowed": "Use a method that the header Allow names.",
     "missing_credentials": "Send the four X-API headers with every request.",
     "nonce_reused": "Make a new nonce for every request, also for a retry.",
-    "not_found": "Check the id, and that the resource belongs to the key's partner or customer.",
+    "not_found": "Check the path and the id, and that the resource belongs to the key's partner or customer.",
     "outcome_pending": "Send the request again under the same Idempotency-Key, or wait for its event; never under a new key.",
     "provider_error": "Send the request again later; a write under the same Idempotency-Key.",
     "provider_refused": "Read the reason, here or in the customer's `issues`, correct the request, and send it under a new Idempotency-Key.",
