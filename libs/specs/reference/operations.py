@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from libs.contracts.errors import Invalid
+from libs.contracts.errors import Invalid, MethodNotAllowed
 from libs.specs.advice import ADVICE
 from libs.specs.reference.fields import Field, Schemas
 from libs.specs.reference.samples import IDEMPOTENCY_HEADER, Request, Sample, samples_of
@@ -31,6 +31,15 @@ class Error:
     """Empty for failed validation, which has none."""
     meaning: str
     advice: str
+
+
+_METHOD_NOT_ALLOWED = Error(
+    MethodNotAllowed.status,
+    MethodNotAllowed.code,
+    MethodNotAllowed().detail,
+    ADVICE[MethodNotAllowed.code],
+)
+"""The document does not have it: no operation gives it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +126,7 @@ class Reference:
             for operation in resource.operations
             for error in operation.errors
         }
+        every[_METHOD_NOT_ALLOWED.code] = _METHOD_NOT_ALLOWED
         self.errors = sorted(every.values(), key=lambda error: (error.status, error.code))
 
     def _operations(self, tag: str) -> list[Operation]:
