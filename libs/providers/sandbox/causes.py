@@ -18,7 +18,11 @@ def _decided(decision: str) -> Cause:
     return Cause(
         "customer_id",
         "/simulate/identity/decisions",
-        lambda customer_id: {"customer_id": customer_id, "decision": decision},
+        lambda customer_id: {
+            "customer_id": customer_id,
+            "decision": decision,
+            "with_persons": True,
+        },
     )
 
 

@@ -76,6 +76,7 @@ async def test_a_decision_settles_what_is_undecided_of_the_customer_and_no_more(
 
     assert (decided.status, decided.body) == (200, {"decided": 2})
     assert (again.status, again.code) == (409, "already_decided")
+    assert person_id in again.body["error"]["message"]
     rows = await bank.truth("customers", customer_id=customer_id)
     assert [row["status"] for row in rows] == ["approved", "approved", "denied"]
     [row] = await bank.truth("customers", customer_id=person_id)
@@ -84,6 +85,28 @@ async def test_a_decision_settles_what_is_undecided_of_the_customer_and_no_more(
     assert [(e["status"], e["version"]) for e in events[3:]] == [("approved", 2)] * 2
     [event] = await identity_events(bank, person_id)
     assert event["business_customer_id"] == customer_id
+
+
+async def test_a_decision_with_persons_settles_those_of_the_business(bank: Bank) -> None:
+    customer_id, person_id = str(uuid.uuid4()), str(uuid.uuid4())
+    await bank.done("/identity/customers", business(customer_id))
+    person = {
+        "customer_id": person_id,
+        "kind": "person",
+        "business_customer_id": customer_id,
+        "fields": {"tin": "123450003"},
+    }
+    await bank.done("/identity/customers", person)
+    decision = {"customer_id": customer_id, "decision": "approved", "with_persons": True}
+
+    decided = await bank.simulate("identity/decisions", decision)
+    again = await bank.simulate("identity/decisions", decision)
+
+    assert (decided.status, decided.body) == (200, {"decided": 1})
+    [row] = await bank.truth("customers", customer_id=person_id)
+    assert row["status"] == "approved"
+    assert again.code == "already_decided"
+    assert person_id not in again.body["error"]["message"]
 
 
 @pytest.mark.parametrize(

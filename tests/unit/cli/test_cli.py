@@ -438,6 +438,20 @@ async def test_what_the_sandbox_refuses_is_a_sentence() -> None:
     assert sandbox.received[0].target == "/simulate/wires/a%2Fb/complete"
 
 
+async def test_a_decision_on_a_customer_is_asked_for_its_persons_as_well() -> None:
+    async with gateway(answer({"decided": 1})) as sandbox:
+        status, _, _ = await bankside(
+            "trigger", "customer.approved", "c1", BANKSIDE_SANDBOX_URL=sandbox.base_url
+        )
+
+    assert status == 0
+    assert json.loads(sandbox.received[0].body) == {
+        "customer_id": "c1",
+        "decision": "approved",
+        "with_persons": True,
+    }
+
+
 async def test_the_help_of_a_command_has_its_example() -> None:
     _, out, _ = await bankside("trigger", "--help")
 
