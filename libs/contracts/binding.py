@@ -9,7 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
+from libs.contracts import patterns
 from libs.contracts.errors import (
     MAX_ERRORS,
     ErrorDetail,
@@ -26,6 +28,19 @@ from libs.contracts.sensitive import SensitiveShape
 EXTRA = "Extra inputs are not permitted"
 VALUE_ERROR = "Value error, "
 """What Pydantic puts before the sentences of our own rules; callers get these alone."""
+NOT_AN_OBJECT = "Input should be a JSON object"
+SENTENCES = {
+    "dict_type": NOT_AN_OBJECT,
+    "int_parsing": "Input should be an integer of at most 18 digits",
+    "model_type": NOT_AN_OBJECT,
+    "url_parsing": "Input should be an absolute URL, such as https://example.com",
+}
+"""In place of Pydantic's, by its types: those that speak of Python, or do not say what is taken."""
+PATTERN_SENTENCES = {
+    patterns.FILTER_ID: "Input should be 1 to 128 printable ASCII characters without spaces",
+    patterns.HEADER_TEXT: "Input should be at most 255 printable ASCII characters",
+}
+"""In place of Pydantic's `string_pattern_mismatch`, by the pattern."""
 LONGEST_NAME_COMPARED, NAMES_COMPARED = 64, 10
 """Comparing names costs time: of long ones, and of more than so many in a request, no nearest name is shown."""
 
@@ -75,6 +90,8 @@ def bind(
 
 
 def _object(body: bytes) -> Any:
+    if not body:
+        raise MalformedJson("The body is empty: this operation takes a JSON object.")
     try:
         return decode_request(body)
     except NotExactJson as error:
@@ -89,8 +106,7 @@ def _take_body(
     errors: list[ErrorDetail],
 ) -> None:
     if not isinstance(content, dict):
-        message = "Input should be a valid dictionary"
-        errors.append({"loc": ["body"], "msg": message, "type": "dict_type"})
+        errors.append({"loc": ["body"], "msg": SENTENCES["dict_type"], "type": "dict_type"})
         return
     for name, value in content.items():
         if name in path or sources.get(name) in ("query", "header"):
@@ -150,10 +166,9 @@ def error_details(
         source = sources.get(str(loc[0]), default_source) if loc else default_source
         detail: ErrorDetail = {
             "loc": [source, *loc],
-            "msg": item["msg"],
+            "msg": _sentence(item),
             "type": item["type"],
         }
-        detail["msg"] = detail["msg"].removeprefix(VALUE_ERROR)
         if item["type"] == "extra_forbidden" and compared < NAMES_COMPARED:
             compared += 1
             detail["msg"] += _nearest(str(loc[-1]), _names_at(model, loc[:-1], sources, source))
@@ -178,6 +193,13 @@ def error_details(
     if error.error_count() > MAX_ERRORS:
         details.append(too_many_errors(error.error_count() - MAX_ERRORS))
     return details
+
+
+def _sentence(error: ErrorDetails) -> str:
+    """What a caller reads of one of Pydantic's errors."""
+    if error["type"] == "string_pattern_mismatch":
+        return PATTERN_SENTENCES.get(error["ctx"]["pattern"], error["msg"])
+    return SENTENCES.get(error["type"], error["msg"].removeprefix(VALUE_ERROR))
 
 
 def _no_query(operation: Operation) -> str:

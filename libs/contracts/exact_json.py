@@ -7,6 +7,7 @@ surrogates). What our own processes and providers send is read with `decode`, wh
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from typing import Any, NoReturn
@@ -106,6 +107,8 @@ def decode_request(body: bytes) -> Any:
         NotExactJson: not UTF-8, not JSON, a duplicate key, NaN or Infinity, nested deeper than 32, or a number out of
             bounds.
     """
+    if body.startswith(BOM_UTF8):
+        raise NotExactJson("it begins with a byte order mark")
     try:
         value = json.loads(
             body.decode("utf-8"),

@@ -133,7 +133,7 @@ def us_zip_code(value: str) -> str:
 
 
 def _phone(value: str) -> str:
-    rule = "a phone number is E.164 (+12125550123) or ten US digits"
+    rule = "a phone number is E.164, without spaces (+12125550123), or ten US digits"
     if re.fullmatch(r"\+[1-9][0-9]{6,14}", value):
         candidate = value
     elif re.fullmatch(r"[0-9() .\-]{10,24}", value) and sum(c.isdigit() for c in value) == 10:
@@ -371,7 +371,7 @@ CallbackUrl = Annotated[
 ]
 """webhook_dispatcher has the further rules: settings say what is allowed in development."""
 
-FilterId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
+FilterId = Annotated[str, StringConstraints(pattern=patterns.FILTER_ID)]
 """An id to filter by, in any form that ids have; one that no row has finds nothing."""
 ResourceId = Annotated[FilterId, AfterValidator(canonical)]
 """The same of what has an id of ours, where it is compared as text: in lower case, as we write it, however the caller
@@ -382,7 +382,7 @@ UuidText = Annotated[
     StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"),
     WithJsonSchema({"type": "string", "format": "uuid"}),
 ]
-HeaderText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,255}$")]
+HeaderText = Annotated[str, StringConstraints(pattern=patterns.HEADER_TEXT)]
 """The value of a header: printable ASCII, perhaps nothing."""
 
 Page = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=1_000_000_000)]

@@ -6,6 +6,8 @@ VISIBLE_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\
 """Text without control characters that is not blank."""
 PLAIN_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """Text without control characters, perhaps nothing."""
+FILTER_ID = r"^[!-~]{1,128}$"
+HEADER_TEXT = r"^[ -~]{0,255}$"
 
 EIN = r"^(0[1-6]|1[0-6]|2[0-7]|[35][0-9]|4[0-8]|6[0-8]|7[1-7]|8[0-8]|9[0-589])-?[0-9]{7}$"
 """The prefixes are those that the IRS assigns (irs.gov, "How EINs are assigned and valid EIN prefixes")."""

@@ -32,6 +32,12 @@ _FORMS = {
     "X-API-NONCE": re.compile(r"[A-Za-z0-9_-]{16,128}"),
     "X-API-SUBSCRIPTION-KEY": re.compile(r"sub_[A-Za-z0-9]{22,255}"),
 }
+_FORMS_IN_WORDS = {
+    "X-API-SIGNATURE": "64 hex digits in lower case",
+    "X-API-TIMESTAMP": "Unix time in whole seconds, as decimal digits",
+    "X-API-NONCE": "16 to 128 of A-Z, a-z, 0-9, _ and -",
+    "X-API-SUBSCRIPTION-KEY": "sub_ and at least 22 letters and digits",
+}
 MILLISECOND_DIGITS = 13
 _UNKNOWN_KEY_SECRET = secrets.token_bytes(32)
 """Signs for keys that are not known, so that an unknown key costs the work of a known one."""
@@ -75,8 +81,9 @@ def read_headers(headers: CIMultiDictProxy[str]) -> tuple[str, str, str, str]:
         if len(values) != 1 or not _FORMS[name].fullmatch(values[0])
     ]
     if wrong:
+        forms = "; ".join(f"{name} is {_FORMS_IN_WORDS[name]}" for name in wrong)
         raise MalformedCredentials(
-            f"Not of the right form: {', '.join(wrong)}.", extra={"headers": wrong}
+            f"Not of the right form, or there twice: {forms}.", extra={"headers": wrong}
         )
     return sent[0][0], sent[1][0], sent[2][0], sent[3][0]
 

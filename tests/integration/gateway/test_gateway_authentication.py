@@ -90,6 +90,7 @@ async def test_a_header_of_another_form_is_malformed(desk: Desk, name: str, valu
 
     assert (answer.status, answer.code) == (401, "malformed_credentials")
     assert answer.body["headers"] == [name]
+    assert f"{name} is " in answer.body["detail"]
 
 
 @pytest.mark.parametrize(

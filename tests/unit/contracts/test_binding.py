@@ -152,7 +152,46 @@ def test_a_scalar_that_is_not_sensitive_comes_back_as_it_was_sent() -> None:
 
 @pytest.mark.parametrize("sent", [b"[]", b'"text"', b"1", b"null"])
 def test_a_body_that_is_no_object_is_told_so_and_nothing_else(sent: bytes) -> None:
-    assert by_place(errors_of(table.ONBOARD_CUSTOMER, body=sent)) == {("body",): "dict_type"}
+    (error,) = errors_of(table.ONBOARD_CUSTOMER, body=sent)
+
+    assert error["msg"] == "Input should be a JSON object"
+    assert (error["loc"], error["type"]) == (["body"], "dict_type")
+
+
+@pytest.mark.parametrize(
+    ("sent", "says"),
+    [
+        (b"", "The body is empty: this operation takes a JSON object."),
+        (b"\xef\xbb\xbf{}", "The body is not valid JSON: it begins with a byte order mark."),
+    ],
+)
+def test_a_body_that_is_empty_or_has_a_byte_order_mark_is_told_so(sent: bytes, says: str) -> None:
+    with pytest.raises(MalformedJson) as refusal:
+        bind(table.ONBOARD_CUSTOMER, {}, body=sent)
+
+    assert refusal.value.detail == says
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        (
+            {"business": people.business(website="example.com")},
+            "Input should be an absolute URL, such as https://example.com",
+        ),
+        ({"business": []}, "Input should be a JSON object"),
+        (
+            {"business": people.business(phone="+44 20 7946 0958")},
+            "a phone number is E.164, without spaces (+12125550123), or ten US digits",
+        ),
+    ],
+)
+def test_a_value_is_told_what_is_taken_in_the_words_of_json(
+    changes: dict[str, Any], says: str
+) -> None:
+    (error,) = errors_of(table.ONBOARD_CUSTOMER, body=onboarding(**changes))
+
+    assert error["msg"] == says
 
 
 @pytest.mark.parametrize("sent", [b"", b"{", b'{"a":1,"a":1}', b"\xff"])

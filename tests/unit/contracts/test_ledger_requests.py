@@ -96,6 +96,26 @@ def test_an_id_to_filter_by_is_printable_and_bounded(
     assert getattr(bound(operation, **{name: "!" + "x" * 126 + "~"}), name)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "kind", "says"),
+    [
+        (
+            "transaction_id",
+            "",
+            "string_pattern_mismatch",
+            "Input should be 1 to 128 printable ASCII characters without spaces",
+        ),
+        ("page", "9" * 22, "int_parsing", "Input should be an integer of at most 18 digits"),
+    ],
+)
+def test_a_query_value_is_told_what_is_taken(name: str, text: str, kind: str, says: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        bound(operations.LIST_TRANSACTIONS, **{name: text})
+
+    (error,) = refused.value.errors
+    assert (error["type"], error["msg"]) == (kind, says)
+
+
 def test_settlement_needs_its_token_type_and_a_date() -> None:
     settlement = operations.LIST_SETTLEMENT_CALCULATIONS
 
