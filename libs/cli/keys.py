@@ -277,12 +277,16 @@ def rotate(
 ) -> None:
     """Give a key a new secret; the old one stays valid for the overlap.
 
-    Such as `bankside keys rotate KEY --overlap-hours 48`.
+    Such as `bankside keys rotate KEY --overlap-hours 48`. A key has two secrets at most: a second rotation within the
+    overlap ends the first secret at once.
 
     Parameters
     ----------
     overlap_hours
         How long the old secret still signs; 0 ends it at once.
+    save_as
+        Keep the new secret under this name for `bankside call --key`. A copy that was saved before, under this or
+        another name, has the old secret until it is saved anew.
     """
     if not 0 <= overlap_hours <= k.LONGEST_OVERLAP_HOURS:
         raise OperatorError(f"The overlap is 0 to {k.LONGEST_OVERLAP_HOURS} hours.")
@@ -292,6 +296,15 @@ def rotate(
     command = checked(k.RotateKey, {"subscription_key": key, **values})
     rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
     show_once(rotated, save_as, json=json)
+    if not json:
+        console().print(_end_of_old_secret(overlap_hours))
+
+
+def _end_of_old_secret(overlap_hours: float) -> str:
+    if overlap_hours == 0:
+        return "The old secret is refused within two seconds."
+    until = datetime.now(UTC) + timedelta(hours=overlap_hours)
+    return f"The old secret signs until {_minute(until)}."
 
 
 def _of_active(key: str, asking: Callable[[], T]) -> T:
