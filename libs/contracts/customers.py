@@ -76,8 +76,8 @@ class Business(Model):
     """What it does, in its own words."""
     formation_state: f.UspsCode
     """The state in which it was formed, as a USPS code."""
-    formation_date: f.PastDate
-    """When it was formed; not in the future."""
+    formation_date: f.FormationDate
+    """When it was formed; not before 1600-01-01, not in the future."""
     ein: f.Ein
     """Its employer identification number, with or without `-` after two digits; the first two are a prefix that the IRS
     assigns.
@@ -116,7 +116,7 @@ class PersonFields(Model):
     last_name: f.Text
     """The last name."""
     date_of_birth: f.BirthDate
-    """The date of birth; a person is at least 18 years old."""
+    """The date of birth; not before 1900-01-01, and a person is at least 18 years old."""
     home_address: Address
     """Where the person lives."""
     tin: f.Tin

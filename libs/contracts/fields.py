@@ -34,6 +34,9 @@ BANK_ZONE = ZoneInfo("America/New_York")
 """The bank's time zone: dates in filters and periods are dates there (interface §4)."""
 
 ADULT_YEARS = 18
+EARLIEST_BIRTH = date(1900, 1, 1)
+EARLIEST_FORMATION = date(1600, 1, 1)
+"""An earlier date is a typing mistake."""
 
 NEVER_ASSIGNED = frozenset({"078051120", "457555462", "219099999"})
 """Social security numbers that were printed as examples, and are no one's."""
@@ -196,10 +199,25 @@ def today_at_the_bank() -> date:
     return datetime.now(BANK_ZONE).date()
 
 
+def _is_accepted(info: ValidationInfo) -> bool:
+    """Whether another process has accepted the value, perhaps one of an earlier release."""
+    return bool(info.context and info.context.get(OF_ANY_RELEASE))
+
+
 def _latest_day(info: ValidationInfo) -> date:
     """Today; of what another process has accepted, whose clock may be ahead of ours, tomorrow."""
-    is_accepted = bool(info.context and info.context.get(OF_ANY_RELEASE))
-    return today_at_the_bank() + timedelta(days=is_accepted)
+    return today_at_the_bank() + timedelta(days=_is_accepted(info))
+
+
+def _not_before(earliest: date) -> AfterValidator:
+    """Refuse earlier dates of callers. What an earlier release accepted is still read."""
+
+    def check(value: date, info: ValidationInfo) -> date:
+        if value < earliest and not _is_accepted(info):
+            raise ValueError(f"the date is before {earliest}")
+        return value
+
+    return AfterValidator(check)
 
 
 def _not_in_the_future(value: date, info: ValidationInfo) -> date:
@@ -273,7 +291,10 @@ def _uuid(value: Any) -> Any:
 Uuid = Annotated[UUID, BeforeValidator(_uuid)]
 CalendarDate = Annotated[date, BeforeValidator(_calendar_date)]
 PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
-BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
+FormationDate = Annotated[PastDate, _not_before(EARLIEST_FORMATION)]
+BirthDate = Annotated[
+    CalendarDate, AfterValidator(_adult), _not_before(EARLIEST_BIRTH), Sensitive()
+]
 LARGEST_WIRE = 9999999999.99
 
 

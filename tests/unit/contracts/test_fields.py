@@ -161,6 +161,22 @@ def test_what_a_process_with_a_clock_ahead_has_accepted_is_read(
         dates.validate_python(tomorrow + timedelta(days=1), context=accepted)
 
 
+@pytest.mark.parametrize(
+    ("kind", "earliest"),
+    [(f.FormationDate, date(1600, 1, 1)), (f.BirthDate, date(1900, 1, 1))],
+    ids=["formation", "birth"],
+)
+def test_a_date_that_can_only_be_mistyped_is_refused_and_read_where_it_was_accepted(
+    kind: Any, earliest: date
+) -> None:
+    dates, mistyped = TypeAdapter(kind), earliest - timedelta(days=1)
+
+    with pytest.raises(ValidationError, match=f"the date is before {earliest}"):
+        dates.validate_python(mistyped)
+    assert dates.validate_python(earliest) == earliest
+    assert dates.validate_python(mistyped, context={OF_ANY_RELEASE: True}) == mistyped
+
+
 def test_a_person_may_be_18_today_and_not_only_tomorrow() -> None:
     today = f.today_at_the_bank()
     if (today.month, today.day) == (2, 29):
