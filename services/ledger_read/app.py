@@ -23,7 +23,7 @@ from services.ledger_read.handlers.ledger import LedgerQueries
 from services.ledger_read.handlers.waiting_accounts import WaitingAccounts
 from services.ledger_read.providers import open_providers
 from services.ledger_read.settings import Settings
-from services.ledger_read.waiting import WaitingEntries
+from services.ledger_read.waiting_entries import WaitingEntries
 
 FEED = "financial"
 MEASURED_EVERY_SECONDS = 15.0

@@ -63,10 +63,13 @@ class WaitingEntry:
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One entry of the feed. `event` is None when the entry's type is not one that this service reports.
+    """One entry of the feed.
+
+    `event` is None when the entry waits, or when there is nothing to report: a type or a state that is not reported, an
+    object that the provider no longer has, or an account of others.
 
     Args:
-        waiting: the entry becomes an event later: `event` is None until then.
+        waiting: the entry becomes an event later.
         earlier: of states through which the resource passed before that of `event`, each with its state, in their
             order: those after the state that was reported last are reported before `event`.
     """

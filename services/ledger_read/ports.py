@@ -51,7 +51,7 @@ class Ownership(Protocol):
     async def holders(
         self, account_ids: Sequence[str], deadline: float
     ) -> dict[str, AccountHolder]:
-        """What of accounts of any tenant is ours, by account. An account without an owner is left out."""
+        """The holder of each account, of any tenant. Accounts that onboarding does not own are left out."""
         ...
 
     async def external_accounts(
@@ -153,7 +153,8 @@ read.
 
 @dataclass(frozen=True, slots=True)
 class FinancialRole:
-    """
+    """The adapters of the financial provider.
+
     Args:
         read_again: None where no entry waits, since the provider's entries name their customers.
     """

@@ -13,7 +13,7 @@ from sqlalchemy import event
 
 from libs.persistence import inbox, inbox_housekeeping
 from libs.persistence.engine import Database, open_database
-from services.ledger_read.waiting import WaitingEntries
+from services.ledger_read.waiting_entries import WaitingEntries
 from services.onboarding.repository import steps
 from services.payments import approving
 from tests.support.infrastructure import Environment

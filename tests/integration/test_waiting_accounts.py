@@ -16,13 +16,13 @@ from libs.contracts.errors import Unavailable
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.ownership import AccountHolder
 from libs.persistence.engine import Database, open_database
-from services.ledger_read import waiting
+from services.ledger_read import waiting_entries
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers import waiting_accounts
 from services.ledger_read.handlers.feed_events import FeedEvents
 from services.ledger_read.handlers.waiting_accounts import WaitingAccounts
 from services.ledger_read.models import FeedEntry, ReportedEvent, WaitingEntry
-from services.ledger_read.waiting import WaitingEntries
+from services.ledger_read.waiting_entries import WaitingEntries
 from tests.integration.tables import execute, rows
 from tests.support.infrastructure import Environment
 from tests.unit.ledger_read.fakes import Onboarding
@@ -262,7 +262,7 @@ async def test_an_account_is_asked_about_less_and_less_often(feed: Feed) -> None
         )
         pauses.append(row.pause)
 
-    longest = timedelta(seconds=waiting.LONGEST_PAUSE_SECONDS)
+    longest = timedelta(seconds=waiting_entries.LONGEST_PAUSE_SECONDS)
     assert pauses[0] < timedelta(seconds=1)
     assert pauses == sorted(pauses[:-2]) + pauses[-2:]
     assert all(timedelta() < pause <= longest for pause in pauses)

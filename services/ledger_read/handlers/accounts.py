@@ -17,8 +17,8 @@ from services.ledger_read.ports import Financial, Ownership
 LISTS_AT_ONCE = 4
 LISTS_OF_TENANT_AT_ONCE = 2
 LISTS_WAITING = 60
-"""Of partners' lists, each of which may cost a provider's requests by the thousand: so many wait at most, of one tenant
-half as many; beyond it is 503. What waits takes up room in the consumer, which has 256.
+"""How many partners' lists may wait: each may cost thousands of provider requests, and holds one of the consumer's 256
+slots. A tenant may have half of them. Beyond that a list is answered 503.
 """
 
 

@@ -16,7 +16,7 @@ from libs.persistence.async_engine import AsyncConnection
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
 from services.ledger_read.repository import last_state, next_sequences, note_state
-from services.ledger_read.waiting import add as add_waiting
+from services.ledger_read.waiting_entries import add as add_waiting
 
 TENANT_SECONDS = 10.0
 
@@ -40,7 +40,7 @@ class FeedEvents:
         Raises:
             Unavailable: onboarding cannot be asked.
         """
-        unknown_types = 0
+        without_event = 0
         strangers = 0
         waiting = [entry.waiting for entry in entries if entry.waiting is not None]
         ours: list[tuple[str, list[ReportedEvent]]] = []
@@ -48,7 +48,7 @@ class FeedEvents:
             if entry.waiting is not None:
                 continue
             if entry.event is None:
-                unknown_types += 1
+                without_event += 1
                 continue
             tenant = await self._tenant_of(entry.event.customer_id)
             if tenant is None:
@@ -62,7 +62,7 @@ class FeedEvents:
         async def record(connection: AsyncConnection) -> None:
             await add_waiting(connection, waiting)
             await _record(connection, ours)
-            SKIPPED.labels("unknown_type").inc(unknown_types)
+            SKIPPED.labels("nothing_to_report").inc(without_event)
             SKIPPED.labels("unknown_customer").inc(strangers)
 
         return record
@@ -78,7 +78,9 @@ async def _record(
     connection: AsyncConnection, reported: Sequence[tuple[str, list[ReportedEvent]]]
 ) -> None:
     ours = [
-        (tenant, event) for tenant, events in reported for event in await _news(connection, events)
+        (tenant, event)
+        for tenant, events in reported
+        for event in await _not_yet_reported(connection, events)
     ]
     resources = [(event.event_type.kind, event.resource_id) for _, event in ours]
     sequences = await next_sequences(connection, resources)
@@ -97,10 +99,10 @@ async def _record(
     await outbox.record(connection, *events)
 
 
-async def _news(
+async def _not_yet_reported(
     connection: AsyncConnection, events: Sequence[ReportedEvent]
 ) -> Sequence[ReportedEvent]:
-    """Those of an entry whose states come after the one that was reported last."""
+    """The events of an entry whose states come after the state that was reported last."""
     newest = events[-1]
     if newest.state is None:
         return events

@@ -22,16 +22,18 @@ from libs.runtime.crash import crash_point
 from services.ledger_read.handlers.feed_events import SKIPPED, FeedEvents
 from services.ledger_read.models import FeedEntry
 from services.ledger_read.ports import Ownership, ReadAgain
-from services.ledger_read.waiting import AlreadyReported, WaitingAccount, WaitingEntries
+from services.ledger_read.waiting_entries import AlreadyReported, WaitingAccount, WaitingEntries
 
 ACCOUNTS_AT_ONCE = 4
 ENTRIES_AT_ONCE = 100
 """Of one account, reported together."""
 OWNER_SECONDS = 10.0
 GIVEN_UP_AFTER = timedelta(days=30)
-"""An entry that could not be reported for so long is dropped, with an error in the log."""
+"""An entry that could not be reported within this time is dropped, with an error in the log."""
 TRIES_BEFORE = 300
-"""It was tried so often as well, which takes a day: services that were down for a month drop nothing as they start."""
+"""An entry is dropped only after this many tries too, about a day of them. Otherwise a process that starts after a
+month's outage would drop everything at once.
+"""
 
 WAITING = Gauge(
     "bankside_feed_waiting_accounts", "Accounts whose feed entries wait until onboarding owns them"

@@ -32,7 +32,7 @@ PAGE_SECONDS = 20.0
 MOST_PAGES = 8
 """Of a gap, stored together."""
 STORE_SECONDS = 5.0
-"""What was read for so long is stored, however few pages it is."""
+"""Pages that were read for longer than this are stored, however few they are."""
 FILLS_AT_ONCE = 4
 """Histories that are read at the same moment."""
 MOST_FILLS = 1_000
@@ -54,7 +54,7 @@ class CatchingUp:
         self._store = store
         self._newest: JoinedCalls[bool] = JoinedCalls("mirror-newest")
         self._fills: JoinedCalls[None] = JoinedCalls("mirror-fill")
-        self._places = asyncio.Semaphore(FILLS_AT_ONCE)
+        self._capacity = asyncio.Semaphore(FILLS_AT_ONCE)
         self._log = structlog.get_logger("mirror")
 
     async def catch_up(self, account_id: str, deadline: float) -> None:
@@ -95,8 +95,8 @@ class CatchingUp:
         FILLING.inc()
         try:
             while await self._store.gap(account_id) is not None:
-                async with self._places:
-                    # Taken in a place, where pages are read at once: a lease that waits would run out.
+                async with self._capacity:
+                    # Take the lease only inside the semaphore: it would expire while its owner waited for a slot.
                     is_filler = await self._store.take(account_id, filler)
                     # Looked for again: another process may have moved or closed it meanwhile.
                     gap = await self._store.gap(account_id) if is_filler else None
@@ -124,7 +124,7 @@ class CatchingUp:
                 self._log.error("release_failed", account_id=account_id, exc_info=error)
 
     async def _fill_pages(self, account_id: str, filler: UUID, gap: Gap, count: int) -> bool:
-        """As `PostingStore.fill`, with so many pages from the gap's cursor on, or as many as can be read."""
+        """As `PostingStore.fill`, with up to `count` pages from the gap's cursor on."""
         postings: list[Posting] = []
         cursor: str | None = gap.cursor
         began = time.time()

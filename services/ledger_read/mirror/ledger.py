@@ -50,7 +50,7 @@ class MirroredLedger:
         if command.transaction_id is None:
             return await self._caught_up_page(command, heading, deadline)
         found = await self._pages.one(command, heading)
-        if found.total == 0:  # one that is known needs no news
+        if found.total == 0:  # a stored transaction never changes
             await self._catching_up.catch_up(command.account_id, deadline)
             found = await self._pages.one(command, heading)
         return found

@@ -31,7 +31,7 @@ from services.ledger_read.models import Posting, PostingPage
 LARGEST_BLOCK = 2_000
 """Larger ones are divided. A page reads over one block at most, and adds up as many as the account has."""
 FILLING_SECONDS = 30.0
-"""A process that fills gaps, and writes no page for so long, is replaced by another one."""
+"""A process that fills gaps and writes no page within this time is replaced by another one."""
 
 _UNKNOWN = """
     SELECT EXISTS (SELECT FROM unnest($2::text[]) AS page (provider_id) WHERE NOT EXISTS (

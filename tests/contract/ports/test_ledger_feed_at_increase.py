@@ -17,7 +17,7 @@ from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
 from services.ledger_read.models import FeedEntry, WaitingEntry
-from services.ledger_read.waiting import add as add_waiting
+from services.ledger_read.waiting_entries import add as add_waiting
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.support.increase_clients import give_number, make_entity, open_account
 from tests.support.pace import pace

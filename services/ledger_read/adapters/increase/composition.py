@@ -22,7 +22,7 @@ from services.ledger_read.mirror.named import NamedPostings
 from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.ports import Adapters, FinancialRole, Ownership
 from services.ledger_read.settings import Settings
-from services.ledger_read.waiting import WaitingEntries
+from services.ledger_read.waiting_entries import WaitingEntries
 
 
 class IncreaseAdapters:

@@ -42,36 +42,28 @@ from services.ledger_read.adapters.increase.transactions import get_transaction
 from services.ledger_read.mirror.named import NamedPostings
 from services.ledger_read.models import FeedEntry, ReportedEvent, WaitingEntry
 from services.ledger_read.ports import Ownership
-from services.ledger_read.waiting import WaitingEntries
+from services.ledger_read.waiting_entries import WaitingEntries
 
 STRANGERS = 10_000
 """Accounts of others' entities that are kept in memory."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
 class _Reported:
-    """What an event says of whom.
+    """The account and the event that an Increase event stands for.
 
     Args:
         kind: the event's type of ours; None when the object is in a state that is not reported.
         state: as in `ReportedEvent`.
-        passed: the request in the states of an ACH request before its own.
+        passed: of an ACH request: the request as it was in each earlier state, oldest first.
     """
 
-    def __init__(
-        self,
-        account_id: str,
-        kind: str | None,
-        resource_id: str,
-        data: Callable[[AccountHolder], Awaitable[Model]],
-        state: str | None = None,
-        passed: Sequence[AchRequest] = (),
-    ) -> None:
-        self.account_id = account_id
-        self.kind = kind
-        self.resource_id = resource_id
-        self.data = data
-        self.state = state
-        self.passed = passed
+    account_id: str
+    kind: str | None
+    resource_id: str
+    data: Callable[[AccountHolder], Awaitable[Model]]
+    state: str | None = None
+    passed: Sequence[AchRequest] = ()
 
 
 class IncreaseFinancialFeed:
@@ -136,12 +128,13 @@ class IncreaseFinancialFeed:
         event = Event(waiting.event_id, waiting.type, waiting.object_id, waiting.occurred_at)
         entry = FeedEntry(waiting.position, waiting.type, None, event_id=waiting.event_id)
         reported = await self._read(event, deadline)
-        return entry if reported is None else await _told(entry, event, reported, holder)
+        return entry if reported is None else await _with_events(entry, event, reported, holder)
 
     async def _entry(
         self, event: Event, place: Place, waiting: dict[str, str], deadline: float
     ) -> FeedEntry:
-        """
+        """The entry with its event, or as one that waits; with neither when there is nothing to report.
+
         Args:
             waiting: the customers of accounts of which an earlier entry of the page waits; the entry's is added.
         """
@@ -155,7 +148,7 @@ class IncreaseFinancialFeed:
         if customer_id is None:
             holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
             if holder is not None:
-                return await _told(entry, event, reported, holder)
+                return await _with_events(entry, event, reported, holder)
             customer_id = await self._customer_at_increase(account_id, deadline)
             if customer_id is None:
                 self._strangers[account_id] = True
@@ -278,7 +271,7 @@ class IncreaseFinancialFeed:
         return _Reported(statement.account_id, "statement.available", period.statement_id, data)
 
 
-async def _told(
+async def _with_events(
     entry: FeedEntry, event: Event, reported: _Reported, holder: AccountHolder
 ) -> FeedEntry:
     """The entry with its event, and with those of the states that its object passed before."""
@@ -294,7 +287,7 @@ async def _told(
         )
         for request in reported.passed
     )
-    told = ReportedEvent(
+    newest = ReportedEvent(
         event_type=EVENT_TYPES[reported.kind],
         customer_id=holder.customer_id,
         resource_id=reported.resource_id,
@@ -302,7 +295,7 @@ async def _told(
         data=await reported.data(holder),
         state=reported.state,
     )
-    return dataclasses.replace(entry, event=told, earlier=earlier)
+    return dataclasses.replace(entry, event=newest, earlier=earlier)
 
 
 def _is_transient(error: Exception) -> bool:

@@ -46,10 +46,10 @@ LINKS_AT_ONCE = 8
 LINK_SECONDS = 15 * 60
 """A file has one link for each such period of the clock; it ends with the period after it."""
 CONFLICT = 409
-NO_SEGMENTS = {".", ".."}
-"""Of a path: the SDK refuses to send them, which counts as an answer of Increase."""
+PATH_SEGMENTS_REFUSED = {".", ".."}
+"""Ids that would change the URL's path. The SDK raises ValueError for them, as for an answer that is no JSON."""
 NEAR_MIDNIGHT = timedelta(hours=12)
-"""A statement's period begins and ends at midnight, UTC or the bank's: so long before its end is its last day."""
+"""A statement's period begins and ends at midnight, UTC or the bank's: this long before its end is its last day."""
 TOO_MANY_LINKS = (
     f"More than {MOST_LINKS} statements would be linked at once. Ask for fewer: by start_date and end_date, or by"
     " statement_id."
@@ -131,7 +131,7 @@ class IncreaseLedger:
         return None
 
     async def _ach_transfer(self, reference_id: str, deadline: float) -> list[ACHTransfer]:
-        if reference_id in NO_SEGMENTS:
+        if reference_id in PATH_SEGMENTS_REFUSED:
             return []
         try:
             return [
@@ -163,7 +163,8 @@ class IncreaseLedger:
                 cause = error.__cause__
                 if not isinstance(cause, ProviderRefusal) or cause.status != CONFLICT:
                     raise
-                # The key is in use, or was used with a life of another release, and links cannot be read.
+                # Another attempt holds the key, or a release with another link lifetime used it. A link cannot
+                # be read back, so make one under a fresh key.
                 return await create(uuid4())
         except NotKnown as error:
             raise ProviderError from error

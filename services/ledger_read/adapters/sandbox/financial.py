@@ -106,9 +106,8 @@ class SandboxFinancial:
                 "get_external_account", path, ExternalAccountAnswer, deadline
             )
         except NotKnown:
-            await self.account(
-                account_id, deadline
-            )  # raises when it is the account that is missing
+            # Raises when it is the account that is missing.
+            await self.account(account_id, deadline)
             raise NotFound("No external account is linked to this account.") from None
         return answer.to_external_account()
 

@@ -24,8 +24,8 @@ FIRST_PAUSE_SECONDS = 0.5
 """Until onboarding is asked about an account again; it doubles with each try."""
 LONGEST_PAUSE_SECONDS = 300.0
 LEASE_SECONDS = 30.0
-"""An account that was taken is left for so long to the process that took it. One that works on it for longer does no
-harm: its entries are removed once, by the process that reports them first.
+"""An account that was taken is left to the process that took it for this time. A process that works on it for longer
+does no harm: the entries are removed once, by the process that reports them first.
 """
 
 _ACCOUNT, _ENTRY = waiting_account.c, waiting_entry.c
@@ -183,7 +183,7 @@ class WaitingEntries:
             yield connection
 
     async def give_up(self, account_id: str, age: timedelta) -> int:
-        """Remove the entries that have waited for so long; how many."""
+        """Remove the entries that have waited for `age`; how many."""
         of_account = {"of_account": account_id}
         async with self._database.transaction() as connection:
             await connection.execute(_LOCK, of_account)
