@@ -21,7 +21,9 @@ LAST_RUN_SECONDS = Gauge(
     "How long ago the last complete run ended; since the first start when there was none.",
 )
 IN_FLIGHT = Gauge(
-    "bankside_reconciliation_in_flight", "Records of which the last run could say nothing."
+    "bankside_reconciliation_in_flight",
+    "Records that the last complete run could not compare: a command or a posting was still going to change them, or"
+    " they changed between looks.",
 )
 RUNS = Counter("bankside_reconciliation_runs", "Runs that ended, by outcome.", ["outcome"])
 FAILURES = Counter(

@@ -17,13 +17,15 @@ Side = Mapping[str, Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Args:
-    kind: the metric's label; see README.md for the list.
-    subject: the id of the record that differs; with the kind it names the difference.
-    ids: of the record and of what it belongs to, for operators.
-    facts: what stays the same while the difference stands, although the values of both sides move on: two looks have
-        to find it alike, and an explanation holds as long as it is the same. None: the values of both sides. Where a
-        value that differs is sensitive, and so not among those, its digest is here.
+    """One way in which a record differs between our books and the provider's.
+
+    Args:
+        kind: the metric's label; see README.md for the list.
+        subject: the id of the record that differs; with the kind it names the difference.
+        ids: of the record and of what it belongs to, for operators.
+        facts: what stays the same while the difference stands, although the values of both sides move on: two looks
+            have to find it alike, and an explanation holds as long as it is the same. None: the values of both sides.
+            Where a value that differs is sensitive, and so not among those, its digest is here.
     """
 
     kind: str

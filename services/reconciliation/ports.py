@@ -186,7 +186,8 @@ class ProviderList(Protocol[RowT_co]):
     async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> Sequence[RowT_co]:
         """The records under these customer ids of ours; those of persons stand under the persons' own.
 
-        None where the provider does not know our ids.
+        Where the provider does not know our ids, a record that we do not hold stands under its own id
+        (`handlers.holders`), and is found by that.
         """
         ...
 

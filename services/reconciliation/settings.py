@@ -37,14 +37,14 @@ class Settings(MessagingSettings, ProviderSettings):
     lease.
     """
     run_seconds: float = Field(default=3600, ge=1, le=7 * 86400)
-    """A run begins when the last one that was complete ended so long ago."""
+    """A run begins this long after the last complete one ended."""
     run_limit_seconds: float = Field(default=6 * 3600, ge=10, le=7 * 86400)
     """A run that takes longer is given up. If it was still scanning, the next scheduled run goes on with its scans; one
     that is requested begins from fresh data."""
     grace_seconds: float = Field(default=30.0, ge=0, le=3600)
     """The pause between two looks at what seems to differ. Only what both find alike is a difference."""
     feed_still_seconds: float = Field(default=300.0, ge=0, le=86400)
-    """A feed that has entries and whose cursor does not move for so long stands still."""
+    """A feed that has entries and whose cursor has not moved for this long stands still."""
     poll_seconds: float = Field(default=1.0, gt=0, le=60)
     """How soon a requested run is noticed."""
     page_size: int = Field(default=500, ge=1, le=500)

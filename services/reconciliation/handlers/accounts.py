@@ -15,8 +15,10 @@ CLOSED = "closed"
 def judge_accounts(
     business_id: str, customer: HeldCustomer | None, accounts: Sequence[CoreAccount]
 ) -> list[Difference]:
-    """Args:
-    accounts: those of the customer at core banking, and those under the ids that we hold.
+    """The differences between a customer's accounts here and at core banking.
+
+    Args:
+        accounts: those of the customer at core banking, and those under the ids that we hold.
     """
     held = {account.account_id: account for account in customer.accounts} if customer else {}
     there = {account.account_id: account for account in accounts}

@@ -19,6 +19,7 @@ class BalanceComparison:
     """Keys are account ids."""
 
     name = "balances"
+    starts_anew = frozenset({"postings"})
 
     def __init__(self, books: Books, balances: ProviderList[Balance], *, page_size: int) -> None:
         self._books = books

@@ -12,8 +12,10 @@ from services.reconciliation.repository.postings import Posted, WireDebit
 
 
 class Books:
-    """Args:
-    page_size: postings in a page of the provider's.
+    """The sums of the financial provider's postings, kept in our database and brought up to date page by page.
+
+    Args:
+        page_size: postings in a page of the provider's.
     """
 
     def __init__(self, database: Database, financial: Financial, *, page_size: int) -> None:

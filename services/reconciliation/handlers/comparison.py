@@ -26,6 +26,13 @@ class Comparison(Protocol):
         """By name, in the order in which they are made."""
         ...
 
+    @property
+    def starts_anew(self) -> frozenset[str]:
+        """Scans that begin anew in every run, even one that resumes the scans of a run that was given up: they are
+        short, or keep a cursor of their own.
+        """
+        ...
+
     async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
         """What differs now, for each of the keys; at most 100."""
         ...

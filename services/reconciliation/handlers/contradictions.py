@@ -17,13 +17,14 @@ from services.reconciliation.repository import differences
 
 STREAM = "contradictions"
 SETTLED_AFTER = timedelta(minutes=1)
-"""Ids are given before the commit: one that is lower than those already read may still appear for so long."""
+"""Ids are assigned before the commit: for this long, an id lower than those already read may still appear."""
 
 
 class ContradictionComparison:
     """Keys are the ids of contradictions. Each is a difference once, even when the wire agrees again by then."""
 
     name = "contradictions"
+    starts_anew = frozenset[str]()
 
     def __init__(self, database: Database, payments: Payments, wires: WireComparison) -> None:
         self._database = database

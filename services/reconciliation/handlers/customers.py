@@ -57,6 +57,7 @@ class CustomerComparison:
     """Keys are the ids of businesses. A person whom a provider has and the business has not is `business/person`."""
 
     name = "customers"
+    starts_anew = frozenset[str]()
 
     def __init__(self, onboarding: Onboarding, providers: CustomerLists, digest: Digest) -> None:
         self._onboarding = onboarding
@@ -119,8 +120,10 @@ class CustomerComparison:
     async def _unknown(
         self, rows: int, owners: Mapping[str, str], next_after: str | None, deadline: float
     ) -> Scanned:
-        """Args:
-        owners: the customers of accounts that are open, by their ids.
+        """Suspects are the owners of open accounts that we do not hold for them.
+
+        Args:
+            owners: the customers of accounts that are open, by their ids.
         """
         ours = await self._onboarding.customers(list(owners.values()), deadline)
         suspected = [
@@ -145,8 +148,10 @@ class CustomerComparison:
     async def _read(
         self, ours: Mapping[str, HeldCustomer], customer_ids: Sequence[str], deadline: float
     ) -> _There:
-        """Args:
-        customer_ids: all records of these, beside those whose ids we hold.
+        """The providers' records of these customers.
+
+        Args:
+            customer_ids: all records of these, beside those whose ids we hold.
         """
         parties = [party for customer in ours.values() for party in customer.parties]
         external = [a.external_account_id for one in ours.values() for a in one.external_accounts]

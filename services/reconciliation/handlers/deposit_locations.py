@@ -21,6 +21,7 @@ class DepositLocationComparison:
     """Keys are positions of loads. A load never changes, so one that was found in order is not looked at again."""
 
     name = "deposit_locations"
+    starts_anew = frozenset[str]()
 
     def __init__(self, database: Database, financial: Financial) -> None:
         self._database = database

@@ -19,8 +19,10 @@ def judge_external_accounts(
     accounts: Sequence[CoreExternalAccount],
     digest: Digest,
 ) -> list[Difference]:
-    """Args:
-    accounts: those of the customer at core banking, and those under the ids that we hold.
+    """The differences between a customer's external accounts here and at core banking.
+
+    Args:
+        accounts: those of the customer at core banking, and those under the ids that we hold.
     """
     held: dict[str, HeldExternalAccount] = {}
     if customer is not None:

@@ -25,10 +25,11 @@ class FeedComparison:
     """Keys are feeds.
 
     Args:
-        still_seconds: a feed that has more entries and has not moved for so long stands still.
+        still_seconds: a feed that has more entries and has not moved for this long stands still.
     """
 
     name = "feeds"
+    starts_anew = frozenset({"all"})
 
     def __init__(self, database: Database, feeds: Feeds, *, still_seconds: float) -> None:
         self._database = database

@@ -5,8 +5,8 @@ A record that onboarding does not hold stands under the provider's own id, as a 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace as replaced
 from typing import Generic, TypeVar
 
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ class HeldList(Generic[RowT]):
 
     async def page(self, after: str | None, deadline: float) -> Page[RowT]:
         page = await self._records.page(after, deadline)
-        return replaced(page, rows=await self._with_holders(page.rows, deadline))
+        return dataclasses.replace(page, rows=await self._with_holders(page.rows, deadline))
 
     async def by_ids(self, ids: Sequence[str], deadline: float) -> list[RowT]:
         return await self._with_holders(await self._records.by_ids(ids, deadline), deadline)

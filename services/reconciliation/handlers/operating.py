@@ -178,7 +178,7 @@ def _difference(one: RecordedDifference) -> contract.OperatorDifference:
 
 
 def _masked(side: Side) -> dict[str, Any] | None:
-    """Of an account number the last four digits: which of the others differ, `reveal` shows."""
+    """The side with its account number cut to the last four digits; `reveal` shows it whole."""
     if side is None:
         return None
     number = side.get(ACCOUNT_NUMBER)

@@ -74,8 +74,10 @@ def judge_identity(
     records: Sequence[ProviderRecord],
     digest: Digest,
 ) -> list[Difference]:
-    """Args:
-    records: those of the business and its persons, and those under the ids that we hold for them.
+    """The differences between a customer's parties here and their records at identity verification.
+
+    Args:
+        records: those of the business and its persons, and those under the ids that we hold for them.
     """
     differences = _unknown("identity", customer, records)
     if customer is None:

@@ -48,9 +48,11 @@ PURGE_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class _NextPage:
-    """Args:
-    name: of the scan, after that of its comparison.
-    after: where the page begins; see `Scan`.
+    """The page that is scanned next.
+
+    Args:
+        name: of the scan, with its comparison's before it: `feeds.all`.
+        after: where the page begins; see `Scan`.
     """
 
     comparison: Comparison
@@ -59,12 +61,18 @@ class _NextPage:
     after: str | None
 
 
+def _qualified(comparison: Comparison, name: str) -> str:
+    return f"{comparison.name}.{name}"
+
+
 class Reconciler:
-    """Args:
-    run_seconds: a run begins when the last complete one ended so long ago.
-    run_limit_seconds: a run that takes longer is given up.
-    grace_seconds: between two looks at a suspect. Only what both find alike is a difference.
-    poll_seconds: how soon a requested run is noticed.
+    """Carries out the runs, while its process is the leader.
+
+    Args:
+        run_seconds: a run begins this long after the last complete one ended.
+        run_limit_seconds: a run that takes longer is given up.
+        grace_seconds: between two looks at a suspect. Only what both find alike is a difference.
+        poll_seconds: how soon a requested run is noticed.
     """
 
     def __init__(
@@ -79,6 +87,11 @@ class Reconciler:
     ) -> None:
         self._database = database
         self._comparisons = {comparison.name: comparison for comparison in comparisons}
+        self._starting_anew = [
+            _qualified(comparison, name)
+            for comparison in comparisons
+            for name in comparison.starts_anew
+        ]
         self._run_seconds = run_seconds
         self._run_limit_seconds = run_limit_seconds
         self._grace_seconds = grace_seconds
@@ -106,9 +119,8 @@ class Reconciler:
                     wait_seconds = await self.step(term)
             except LeadershipLost:
                 raise
-            except (
-                Exception
-            ) as error:  # the database is away: tried again, until the run is given up
+            except Exception as error:
+                # The database is away: tried again, until the run is given up.
                 FAILURES.inc()
                 failures += 1
                 pause_seconds = RETRIES.pause_seconds(failures)
@@ -121,10 +133,12 @@ class Reconciler:
     async def step(self, term: Term) -> float:
         """One page, one batch of looks, or the end of the run; how long to wait before the next step."""
         async with self._fenced(term) as connection:
-            run = await runs.under_way(connection) or await runs.begin(connection)
+            run = await runs.under_way(connection) or await runs.begin(
+                connection, self._starting_anew
+            )
             if run is None:
                 await runs.request_when_due(connection, runs.SCHEDULE, self._run_seconds)
-                run = await runs.begin(connection)
+                run = await runs.begin(connection, self._starting_anew)
             if run is None:
                 return self._poll_seconds
             age = await runs.age_seconds(connection, run.run_id)
@@ -157,7 +171,7 @@ class Reconciler:
             if comparison.name in paused:
                 continue
             for name, scan in comparison.scans.items():
-                qualified = f"{comparison.name}.{name}"
+                qualified = _qualified(comparison, name)
                 position = positions.get(qualified, ScanPosition())
                 if not position.is_done:
                     return _NextPage(comparison, qualified, scan, position.next_after)
@@ -212,8 +226,10 @@ class Reconciler:
             return await suspects.find_due(connection, run.run_id, LOOK_AT_ONCE, names)
 
     async def _look_again(self, term: Term, run: Run, paused: Mapping[str, float]) -> float:
-        """Args:
-        paused: comparisons in backoff, with the seconds until they may be tried again.
+        """Look at suspects that are due, or end the run when none is left; how long to wait before the next step.
+
+        Args:
+            paused: comparisons in backoff, with the seconds until they may be tried again.
         """
         found = await self._find_due(run, paused)
         if found is None and not paused:

@@ -19,6 +19,7 @@ class StoredAnswerComparison:
     """Keys are command ids. Answers to senders of wires are compared with the wires."""
 
     name = "told"
+    starts_anew = frozenset[str]()
 
     def __init__(
         self,
@@ -65,8 +66,10 @@ class StoredAnswerComparison:
 
 
 def judge(answer: ToldAnswer, customer: HeldCustomer | None, there: set[str]) -> list[Difference]:
-    """Args:
-    there: ids of accounts and external accounts that core banking has.
+    """What a stored answer names and either side lacks.
+
+    Args:
+        there: ids of accounts and external accounts that core banking has.
     """
     here = set()
     if customer is not None:

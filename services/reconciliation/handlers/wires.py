@@ -31,6 +31,7 @@ class WireSides:
 
 class WireComparison:
     name = "wires"
+    starts_anew = frozenset[str]()
 
     def __init__(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal
@@ -13,6 +14,7 @@ from sqlalchemy import (
     Interval,
     Text,
     and_,
+    any_,
     bindparam,
     cast,
     delete,
@@ -24,7 +26,7 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.operating.pages import ListPage, Order, edge_of
@@ -146,10 +148,9 @@ _ADVANCE_SCAN = _INSERT_SCAN.on_conflict_do_update(
     | {"advanced_at": _NOW},
 )
 _FORGET_SCANS = delete(scan)
-_FORGET_SHORT_SCANS = _FORGET_SCANS.where(scan.c.name.in_(["feeds.all", "balances.postings"]))
-"""Those that every run makes, also one that goes on with the scans of another: they go on by themselves from where they
-are, and what they look at does not wait for hours.
-"""
+_FORGET_NAMED_SCANS = _FORGET_SCANS.where(
+    scan.c.name == any_(bindparam("names", type_=ARRAY(Text)))
+)
 _last_ended = (
     select(table.c.run_id, table.c.outcome, table.c.finished_at)
     .where(table.c.finished_at.is_not(None))
@@ -170,7 +171,7 @@ Outcome = Literal["complete", "gave_up"]
 SCHEDULE = "schedule"
 """The cause of runs that begin by themselves."""
 SCANNING = timedelta(minutes=10)
-"""A run that was given up so soon after its last page was scanning; after longer it was stuck."""
+"""A run that was given up within this time of its last page was scanning; after longer it was stuck."""
 STANDING = "standing"
 """The scan of the differences that stand: they are looked at again in every run, also when its scans do not meet them.
 It is there while some of them have not become suspects yet.
@@ -180,10 +181,12 @@ STANDING_PAGE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Args:
-    looked_at: records on either side.
-    in_flight: records that could not be compared, since a command or a posting was going to change them.
-    differing: differences that were open when it ended.
+    """One reconciliation run and its counts.
+
+    Args:
+        looked_at: records on either side.
+        in_flight: records that could not be compared, since a command or a posting was going to change them.
+        differing: differences that were open when it ended.
     """
 
     run_id: UUID
@@ -222,7 +225,7 @@ async def request_run(connection: AsyncConnection, cause: str) -> UUID:
 
 
 async def request_when_due(connection: AsyncConnection, cause: str, seconds: float) -> None:
-    """Request a run when the last complete one ended so long ago and none is under way."""
+    """Request a run when the last complete one ended at least `seconds` ago and none is under way."""
     await connection.execute(_REQUEST_DUE, {"cause": cause, "pause": timedelta(seconds=seconds)})
 
 
@@ -231,7 +234,7 @@ async def under_way(connection: AsyncConnection) -> Run | None:
     return None if row is None else Run(**row._mapping)
 
 
-async def begin(connection: AsyncConnection) -> Run | None:
+async def begin(connection: AsyncConnection, starting_anew: Sequence[str]) -> Run | None:
     """Begin the run that waits; None when none does, or one is under way.
 
     The suspects that the run before it has left unsettled are its own: no later scan reads their records again where
@@ -240,6 +243,9 @@ async def begin(connection: AsyncConnection) -> Run | None:
     A scheduled run goes on with the scans of a run that was given up while it was scanning, so that several runs make
     scans for which one is too short. Otherwise all scans begin at the start: a requested run has to compare everything
     from fresh data, and where one comparison was stuck the others are made again.
+
+    Args:
+        starting_anew: names of the scans that begin at the start in any case.
     """
     begun = (await connection.execute(_BEGIN)).first()
     if begun is None:
@@ -248,7 +254,7 @@ async def begin(connection: AsyncConnection) -> Run | None:
     if begun.cause != SCHEDULE or not was_scanning.scalar_one():
         await connection.execute(_FORGET_SCANS)
     else:
-        await connection.execute(_FORGET_SHORT_SCANS)
+        await connection.execute(_FORGET_NAMED_SCANS, {"names": starting_anew})
     await add_standing(connection, begun.run_id, None)
     return await find(connection, begun.run_id)
 
@@ -307,8 +313,10 @@ async def scans(connection: AsyncConnection) -> dict[str, ScanPosition]:
 async def advance_scan(
     connection: AsyncConnection, run_id: UUID, name: str, next_after: str | None
 ) -> None:
-    """Args:
-    next_after: where the scan's next page begins; None: it has come to its end.
+    """Record how far a scan of the run came.
+
+    Args:
+        next_after: where the scan's next page begins; None: it has come to its end.
     """
     await connection.execute(
         _ADVANCE_SCAN,

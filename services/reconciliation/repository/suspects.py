@@ -93,9 +93,11 @@ _REMOVE = delete(table).where(_OF_COMPARISON, table.c.key == any_(_KEYS))
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """Args:
-    looks: how often the run has looked at it.
-    found: fingerprints of the differences that the last look found.
+    """A key that the run looks at again: it seemed to differ, or was in flight.
+
+    Args:
+        looks: how often the run has looked at it.
+        found: fingerprints of the differences that the last look found.
     """
 
     key: str

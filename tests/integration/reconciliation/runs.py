@@ -25,6 +25,7 @@ class Hand:
 
     def __init__(self, **findings: Finding) -> None:
         self.name = "hand"
+        self.starts_anew = frozenset[str]()
         self.findings: dict[str, Finding] = dict(findings)
         self.scanned: list[str | None] = []
         self.looked: list[str] = []

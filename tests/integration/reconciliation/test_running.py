@@ -469,3 +469,21 @@ async def test_a_process_that_froze_and_lost_its_lease_records_nothing(database:
 
     assert await rows(database, "SELECT 1 FROM suspect") == []
     assert await rows(database, "SELECT 1 FROM scan WHERE is_done OR next_after IS NOT NULL") == []
+
+
+async def test_a_scan_that_starts_anew_is_made_also_by_a_run_that_resumes_others(
+    database: Database,
+) -> None:
+    first, second = Hand(a=[]), Hand(b=[], c=[])
+    first.name = "first"
+    first.starts_anew = frozenset({"all"})
+    for _ in range(2):
+        await reconciler(database, first, second).step()
+
+    await reconciler(database, first, second, run_limit_seconds=0.0).step()
+    steps = reconciler(database, first, second)
+    while await steps.step() == 0:
+        pass
+
+    assert first.scanned == [None, None]
+    assert second.scanned == [None, "c"]
