@@ -23,7 +23,8 @@ from services.console.visits import Visit, visit_of
 
 
 class Actions:
-    """
+    """The pages of actions: a form that says what an action will do, and carrying it out.
+
     Args:
         details: the pages of items, by their paths: an action shows the item that it is about.
     """

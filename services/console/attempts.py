@@ -26,7 +26,8 @@ class _Count:
 
 
 class Attempts:
-    """
+    """Counts failed attempts by subject, and refuses more of a subject than its rate.
+
     Args:
         per_minute: how many may fail of one subject, such as an address.
     """

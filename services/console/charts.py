@@ -30,7 +30,8 @@ class Chart:
 
 
 def chart(identifier: str, title: str, values: Sequence[float | None], unit: str = "") -> Chart:
-    """
+    """A line chart of the values, as coordinates for the template.
+
     Args:
         values: at equal distances, the oldest first; None where nothing was measured.
     """

@@ -23,7 +23,8 @@ _PROOF_PURPOSE = b"bankside console session"
 
 @dataclass(frozen=True, slots=True)
 class Cookies:
-    """
+    """Reads and sets the console's cookies.
+
     Args:
         encrypted: browsers reach the console by TLS.
         secret: of the console; the same at each process of it, and after a restart.

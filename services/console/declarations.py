@@ -1,4 +1,4 @@
-"""What a page is made of: pages are declared, and `lists`, `details` and `actions` serve each kind alike.
+"""What a page is made of: pages are declared, and `lists`, `details` and `acting` serve each kind alike.
 
 Field names are those of the contracts; labels, links, badges and amounts follow from them (`values`), filters and forms
 from the fields of the command (`forms`), and what an operator may see from the role of the operation.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,6 +14,7 @@ from aiohttp import web
 from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
+from libs.gathering import gather_or_cancel
 from services.console.declarations import (
     Beside,
     DetailPage,
@@ -26,7 +26,7 @@ from services.console.declarations import (
 )
 from services.console.failures import does_not_answer
 from services.console.forms import WrongValues, command_of
-from services.console.gateway import Operators
+from services.console.gateway import OperatorApi
 from services.console.lists import Row, Table, table_of
 from services.console.rendering import Renderer
 from services.console.values import STATES, Cell, cell, label, plain, read
@@ -70,7 +70,7 @@ def typed_of(request: web.Request, operation: Operation) -> dict[str, str]:
     return {name: text for name, text in given.items() if name in known}
 
 
-async def answer_of(page: DetailPage, typed: Mapping[str, str], operators: Operators) -> Any:
+async def answer_of(page: DetailPage, typed: Mapping[str, str], operators: OperatorApi) -> Any:
     """The item.
 
     Raises:
@@ -208,12 +208,13 @@ class Details:
     async def _page(self, request: web.Request, page: DetailPage) -> web.Response:
         visit = visit_of(request)
         item = await answer_of(page, typed_of(request, page.operation), visit.operators)
-        panels = await asyncio.gather(
-            *(
+        panels = await gather_or_cancel(
+            (
                 _panel(panel, item, visit)
                 for panel in page.panels
                 if may(visit.role, panel.list.operation)
-            )
+            ),
+            name="panel",
         )
         return self._renderer.page(
             request,

@@ -26,7 +26,10 @@ def sentence(error: BanksideError) -> str:
         case InsufficientRole():
             return "Your role may not do this."
         case Unauthenticated() | WrongRouteFamily():
-            return "The gateway does not take the console's own key: see its settings."
+            return (
+                "The gateway refuses the console's own key: an administrator checks BANKSIDE_CONSOLE_OPERATOR_KEY and"
+                " _SECRET, and `console_not_registered` in the gateway's log."
+            )
         case OutcomePending():
             return "No answer came in time, so it may have been done: look before you repeat it."
         case ProviderTimeout():

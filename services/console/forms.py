@@ -105,7 +105,7 @@ def problems_of(
     """Sentences by field, of errors as Pydantic and the gateway list them.
 
     Args:
-        skip: so many parts of a place come before the field: 1 for the gateway's (`body`, `query`).
+        skip: the number of parts of a place before the field: 1 for the gateway's (`body`, `query`).
     """
     found: dict[str, str] = {}
     for error in errors:

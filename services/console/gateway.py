@@ -24,8 +24,8 @@ WRITE_FACTOR = 2.0
 """What changes something may take this much longer than what is only read."""
 
 
-class Operators(Protocol):
-    """What one operator may ask."""
+class OperatorApi(Protocol):
+    """The gateway's operator API, on behalf of one operator's session."""
 
     async def ask(self, operation: Operation[C, R], command: C) -> R:
         """The data of the answer.
@@ -38,13 +38,13 @@ class Operators(Protocol):
 
 
 class Gateway(Protocol):
-    def of(self, token: str | None) -> Operators:
+    def of(self, token: str | None) -> OperatorApi:
         """As the operator of this session; None: as the console itself, which may only begin sessions."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Operators:
+class _OperatorApi:
     client: Client
     answer_seconds: float
 
@@ -58,7 +58,8 @@ class _Operators:
 
 
 class SignedGateway:
-    """
+    """The gateway over HTTP. Requests are signed with the console's key.
+
     Args:
         answer_seconds: for an answer to a read.
     """
@@ -75,8 +76,8 @@ class SignedGateway:
         self._session = session
         self._answer_seconds = answer_seconds
 
-    def of(self, token: str | None) -> Operators:
+    def of(self, token: str | None) -> OperatorApi:
         headers = {SESSION_HEADER: token} if token is not None else {}
         transport = Transport(self._base_url, self._credentials, self._session, headers)
         client = Client(transport, attempts=ATTEMPTS, patience_seconds=self._answer_seconds)
-        return _Operators(client, self._answer_seconds)
+        return _OperatorApi(client, self._answer_seconds)

@@ -18,7 +18,7 @@ from services.console import csv_export
 from services.console.declarations import Action, ListPage, filled, links_of, may, places_of
 from services.console.failures import sentence, wrong_values
 from services.console.forms import PAGING, Field, WrongValues, command_of, filters_of
-from services.console.gateway import Operators
+from services.console.gateway import OperatorApi
 from services.console.rendering import Renderer
 from services.console.values import Cell, Kind, cell, label, plain, read
 from services.console.visits import visit_of
@@ -78,7 +78,7 @@ def row_of(page: ListPage, item: Any, role: Role) -> Row:
 
 
 async def table_of(
-    page: ListPage, typed: Mapping[str, str], operators: Operators, role: Role
+    page: ListPage, typed: Mapping[str, str], operators: OperatorApi, role: Role
 ) -> Table:
     """The rows for these values of filters; a service that does not answer is said in the table.
 

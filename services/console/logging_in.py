@@ -37,7 +37,8 @@ _OF_ANOTHER_PAGE = "The form is not of this page any more: try again."
 
 
 class LoggingIn:
-    """
+    """The pages of log-in, enrolment and log-out.
+
     Args:
         proxies: whose X-Forwarded-For is believed.
     """
@@ -66,9 +67,9 @@ class LoggingIn:
         router.add_post("/logout", self._log_out)
 
     async def _form(self, request: web.Request) -> web.Response:
-        return self._door(request, next_path=own_path(request.query.get("next", "/")))
+        return self._login_page(request, next_path=own_path(request.query.get("next", "/")))
 
-    def _door(
+    def _login_page(
         self,
         request: web.Request,
         *,
@@ -94,7 +95,7 @@ class LoggingIn:
         form = await form_of(request)
         name, next_path = form.get("name", ""), own_path(form.get("next", "/"))
         if not is_csrf_token(form.get(CSRF_FIELD), self._cookies.visitor_of(request)):
-            return self._door(
+            return self._login_page(
                 request, next_path=next_path, name=name, failure=_OF_ANOTHER_PAGE, status=403
             )
         address = address_of(request, self._proxies)
@@ -120,7 +121,9 @@ class LoggingIn:
             response = see_other(ENROL if begun.enrolment_needed else next_path)
             self._cookies.begin(response, begun.token)
             return response
-        return self._door(request, next_path=next_path, name=name, failure=failure, status=status)
+        return self._login_page(
+            request, next_path=next_path, name=name, failure=failure, status=status
+        )
 
     async def _password_form(self, request: web.Request) -> web.Response:
         return self._enrolment(request)
@@ -206,7 +209,9 @@ class LoggingIn:
         except BanksideError as error:
             # The browser forgets its token all the same.
             failure = f"You are logged out in this browser. {sentence(error)} {_ENDS_BY_ITSELF}"
-            response = self._door(request, next_path="/", failure=failure, status=error.status)
+            response = self._login_page(
+                request, next_path="/", failure=failure, status=error.status
+            )
             self._cookies.end(response)
             return response
         return self._ended()

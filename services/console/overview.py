@@ -5,7 +5,6 @@ It renews itself while it is open.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,15 +22,16 @@ from libs.contracts.operating.overview import (
 )
 from libs.contracts.operating.traffic import GET_TRAFFIC, GetTraffic, Traffic
 from libs.contracts.operation import Operation
+from libs.gathering import gather_or_cancel
 from services.console.charts import Chart, chart
 from services.console.failures import sentence
-from services.console.gateway import C, Operators, R
+from services.console.gateway import C, OperatorApi, R
 from services.console.pages.overview import WORDS
 from services.console.rendering import Renderer
 from services.console.visits import visit_of
 
 RENEWALS = 60
-"""After so many a page stops to renew itself: each renewal keeps the session from its idle timeout."""
+"""A page stops renewing itself after this many: each renewal keeps the session from its idle timeout."""
 LIVE = "live"
 MINUTES = 61
 """The last hour, and the present minute."""
@@ -50,7 +50,7 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[R]):
+class Answer(Generic[R]):
     """An answer, or the sentence that says why there is none."""
 
     data: R | None
@@ -66,11 +66,16 @@ class OverviewPage:
 
     async def _page(self, request: web.Request) -> web.Response:
         operators = visit_of(request).operators
-        waiting, hour = await asyncio.gather(
-            _asked(operators, GET_OVERVIEW, GetOverview()),
-            _asked(operators, GET_TRAFFIC, GetTraffic(minutes=MINUTES)),
+        answers: Sequence[Answer[Any]] = await gather_or_cancel(
+            (
+                _answer(operators, GET_OVERVIEW, GetOverview()),
+                _answer(operators, GET_TRAFFIC, GetTraffic(minutes=MINUTES)),
+            ),
+            name="overview",
         )
-        overview, traffic = waiting.data, hour.data
+        waiting, hour = answers
+        overview: Overview | None = waiting.data
+        traffic: Traffic | None = hour.data
         context: dict[str, Any] = {
             "failure": waiting.failure,
             "charts": charts_of(traffic) if traffic else [],
@@ -89,14 +94,14 @@ class OverviewPage:
         return self._renderer.page(request, "overview.html", **context)
 
 
-async def _asked(operators: Operators, operation: Operation[C, R], command: C) -> Asked[R]:
+async def _answer(operators: OperatorApi, operation: Operation[C, R], command: C) -> Answer[R]:
     try:
         data = await operators.ask(operation, command)
-        return Asked(data, None)
+        return Answer(data, None)
     except SessionEnded:
         raise
     except BanksideError as error:
-        return Asked(None, sentence(error))
+        return Answer(None, sentence(error))
 
 
 def charts_of(traffic: Traffic) -> list[Chart]:

@@ -31,7 +31,8 @@ class Link:
 
 
 class Renderer:
-    """
+    """Renders the console's pages from their templates.
+
     Args:
         subjects: of the navigation, by the titles of its groups.
         search: the operation of the search field, which is shown to those who may ask for it.

@@ -79,7 +79,7 @@ def same_origin_only(
 
 async def form_of(request: web.Request) -> dict[str, str]:
     """What a form sends, as forms of this console send it. Raises HTTPException for everything else."""
-    # A form may come from anybody: inflating a body, and some charsets, would cost seconds.
+    # A form may come from any client: inflating a body, and some charsets, would cost seconds.
     if request.content_type != _FORM or "Content-Encoding" in request.headers:
         raise web.HTTPUnsupportedMediaType(text="This is not sent by a form of the console.")
     if (request.charset or _CHARSET).lower() != _CHARSET:

@@ -3,8 +3,8 @@
 What the gateway said of one is cached for seconds. That decides only what is shown: each request of the console names
 the session, and the gateway looks at it again.
 
-A token that was good is proven by a cookie beside it, and always looked up. Of others only so many a minute may turn
-out not to be good, by address and in all: made-up tokens would use up the rates of the console's key otherwise.
+A token that was good is proven by a cookie beside it, and always looked up. Of other tokens a bounded number a minute
+may turn out not to be good, by address and in all: else made-up tokens would use up the rates of the console's key.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class MustEnrol(Exception):
 
 
 class Sessions:
-    """
+    """Looks up operators' sessions at the gateway, by the browser's token.
+
     Args:
         proxies: whose X-Forwarded-For is believed.
     """
@@ -136,9 +137,8 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             response = await handler(request)
             is_page = request.method in SAFE_METHODS and not response.prepared
             if is_page and not cookies.is_proven(request, token):
-                cookies.prove(
-                    response, token
-                )  # begun before a new secret, or before there were proofs
+                # The session began before a new secret, or before there were proofs.
+                cookies.prove(response, token)
             return response
         except MustEnrol:
             return see_other(ENROL)

@@ -61,7 +61,7 @@ NOT_FOUND_BY_ID = frozenset({"run_id"})
 """Ids of what has no page and no search finds."""
 ACTORS = frozenset({"actor", "by"})
 """Of the audit, and of a wire's history."""
-NAMES = frozenset({"outline", "entry", "body", "response_body", "event"})
+BLOCK_FIELDS = frozenset({"outline", "entry", "body", "response_body", "event"})
 """Fields whose text is JSON or several lines."""
 AMOUNTS = frozenset(
     {"amount", "per_wire_limit", "daily_limit", "approval_threshold", "used", "allowed"}
@@ -167,7 +167,7 @@ def cell(name: str, value: Any) -> Cell:
         return Cell(f"{value:,.2f}", Kind.AMOUNT)
     if isinstance(value, int | Decimal):
         return Cell(text, Kind.NUMBER)
-    if name in NAMES or "\n" in text or _is_structured(value):
+    if name in BLOCK_FIELDS or "\n" in text or _is_structured(value):
         return Cell(_indented(text), Kind.BLOCK)
     href = page_of(name, text)
     if href is None:

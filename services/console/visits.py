@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from libs.contracts.principal import Role
-from services.console.gateway import Operators
+from services.console.gateway import OperatorApi
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Visit:
     name: str
     role: Role
     token: str
-    operators: Operators
+    operators: OperatorApi
 
 
 VISIT = web.RequestKey("visit", Visit)

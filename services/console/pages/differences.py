@@ -26,7 +26,7 @@ EXPLAIN = Action(
     path="/differences/{difference_id}/explain",
     operation=o.EXPLAIN_DIFFERENCE,
     effect="Closes the difference with your reason, which says why both sides may differ. It is opened again when"
-    " either side changes. No book is changed.",
+    " a run finds it changed; a balance, when it is off by another amount. No book is changed.",
     done="The difference is explained.",
     when=_is_open,
 )

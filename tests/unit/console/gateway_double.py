@@ -10,7 +10,7 @@ from libs.contracts.model import Command
 from libs.contracts.operating.sessions import GET_SESSION, LOG_OUT, SessionView
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
-from services.console.gateway import Operators
+from services.console.gateway import OperatorApi
 
 TOKEN = "t" * 43
 AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
@@ -32,8 +32,8 @@ class GatewayDouble:
     def __post_init__(self) -> None:
         self.answers[LOG_OUT.name] = None
 
-    def of(self, token: str | None) -> Operators:
-        return _OperatorsDouble(self, token)
+    def of(self, token: str | None) -> OperatorApi:
+        return _OperatorApiDouble(self, token)
 
     def answer(self, operation: Operation, answer: Any) -> None:
         self.answers[operation.name] = answer
@@ -43,7 +43,7 @@ class GatewayDouble:
 
 
 @dataclass
-class _OperatorsDouble:
+class _OperatorApiDouble:
     gateway: GatewayDouble
     token: str | None
 
