@@ -34,7 +34,7 @@ from services.gateway.authentication import Signed
 
 ADMITTED_TOGETHER = 128
 FEWEST_BEYOND = 100
-"""A key with a small rate is closed after so many requests beyond it, within a minute and at one process."""
+"""A key with a small rate is closed after this many requests beyond its rate, within a minute and at one process."""
 
 # Rows are written in a fixed order, so that two batches cannot wait for each other.
 _ADMIT = """

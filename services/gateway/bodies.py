@@ -1,8 +1,8 @@
 """Bodies of requests, read within bounds of size, time and number.
 
-A body that has arrived as a whole is taken at once. One that is still on its way holds memory: there are so many for
-each key at each address, and so many in all. For a further one the oldest is given up, of the key and address that have
-the most: half bodies of one caller leave room for those of others.
+A body that has arrived as a whole is taken at once. Bodies that are still on their way hold memory: their number is
+bounded, per key and address and in all. Beyond it, the oldest body of the key and address with the most is dropped, so
+that one caller's unfinished bodies do not crowd out others.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Bodies:
         Raises:
             BodyTooLarge: more than 256 KiB.
             RequestTimeout: not there in time, or given up for another one.
-            MalformedJson: not sent as HTTP has it.
+            MalformedJson: its framing is broken.
         """
         if not request.body_exists:
             return b""
@@ -50,7 +50,9 @@ class Bodies:
         except ConnectionError:  # the caller is gone
             raise RequestTimeout from None
         except web.RequestPayloadError:
-            raise MalformedJson("The body is not sent as HTTP has it.") from None
+            raise MalformedJson(
+                "The body's framing is broken: check Content-Length and Transfer-Encoding."
+            ) from None
 
     async def _arriving(self, request: web.Request, caller: Caller) -> bytes:
         try:

@@ -18,12 +18,12 @@ from libs.contracts.events import API_VERSION
 from libs.contracts.exact_json import encode
 from libs.specs.paths import ASYNCAPI, OPENAPI, REFERENCE
 from libs.specs.reference import CONTENT_SECURITY_POLICY
-from services.gateway.made_aside import MadeAside, NotMade
+from services.gateway.child_output import ChildOutput, NoOutput
 from services.gateway.requests import meet_expectation, request_id_of
 from services.gateway.responses import failure
 
 PUBLISHED: Final = "libs.specs.published"
-"""Makes them. It is not imported, for what that takes of memory."""
+"""The module that makes them. It runs in a child process: importing it here would keep its memory."""
 
 PIECE_BYTES = 64 * 1024
 
@@ -39,7 +39,7 @@ class Documents:
     """
 
     def __init__(self, listener: str) -> None:
-        self._made_aside = MadeAside(PUBLISHED, listener)
+        self._child = ChildOutput(PUBLISHED, listener)
         self._pages: Pages = {}
         self._sizes: dict[str, int] = {}
         """Of pages that were asked for, decompressed."""
@@ -49,8 +49,8 @@ class Documents:
         """The handler of its paths."""
         if not self._pages:
             try:
-                made = await self._made_aside.made()
-            except NotMade as error:
+                made = await self._child.read()
+            except NoOutput as error:
                 self._log.error("documents_not_made", because=str(error))
                 request_id = request_id_of(request)
                 response = failure(Unavailable(), request_id)
@@ -65,7 +65,7 @@ class Documents:
         return await _stream(request, compressed, content_type, self._sizes[request.path])
 
     async def close(self) -> None:
-        await self._made_aside.close()
+        await self._child.close()
 
 
 def add_documents(application: web.Application, documents: Documents) -> None:
@@ -101,8 +101,8 @@ def _respond(request: web.Request, body: bytes, content_type: str) -> web.Respon
 async def _stream(
     request: web.Request, compressed: bytes, content_type: str, size: int
 ) -> web.StreamResponse:
-    """In pieces: aiohttp holds the body of an answer until the next request of its connection, so that anybody with
-    many connections could have a document held on each.
+    """In pieces: aiohttp holds the body of an answer until the next request of its connection, so that a
+    client with many connections could have a document held on each.
     """
     response = web.StreamResponse(headers=_headers(request, content_type))
     response.content_length = size

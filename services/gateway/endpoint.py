@@ -120,9 +120,8 @@ class Endpoints:
             started = time.perf_counter()
             request_id = request_id_of(request)
             outcome = OK
-            asked.set(
-                Asked(request_id, None)
-            )  # a connection's requests follow one another in one task
+            # A connection's requests follow one another in one task.
+            asked.set(Asked(request_id, None))
             with self._span(operation, request) as span:
                 try:
                     response = await self._respond(operation, request, request_id)
@@ -163,9 +162,8 @@ class Endpoints:
         check_announced_size(request)
         rate_headers: dict[str, str] = {}
         try:
-            async with asyncio.timeout(
-                deadline - time.time()
-            ):  # then it is 503: nothing was started
+            # After the deadline it is 503: nothing was started.
+            async with asyncio.timeout(deadline - time.time()):
                 principal, body = await self._admit(operation, request, request_id, rate_headers)
             check_media_type(operation, request, body)
             response = await self._carry_out(

@@ -23,11 +23,12 @@ KEEPALIVE_SECONDS = 75.0
 MAX_HEADERS = 64
 """Of a request; each of at most 8 KB."""
 LINGERING_SECONDS = 5.0
-"""What is left of a body after the answer to its request is read, and thrown away, for so long."""
+"""After the answer to a request, the rest of its body is read and thrown away for this long."""
 
 
 class Listener:
-    """
+    """A listener: accepts connections within their bounds, and serves its application on them.
+
     Args:
         application: makes it for these connections.
         encryption: None: connections are not encrypted.

@@ -77,7 +77,8 @@ class Opened:
 
 
 class Logins:
-    """
+    """Logs operators in and enrols them, and finds and ends their sessions.
+
     Args:
         clock: of codes.
     """

@@ -33,7 +33,7 @@ from services.gateway.settings import Settings
 
 CHILD_VARIABLE = "BANKSIDE_GATEWAY_CHILD"
 REPLACED_SECONDS = 60.0
-"""A child that is not ready after so long ends the replacement."""
+"""A child that is not ready within this time ends the replacement."""
 NO_ADMIN_PORTS = "set BANKSIDE_GATEWAY_ADMIN_PORT: it tells whether a new process is ready."
 
 
@@ -45,9 +45,8 @@ def main() -> None:
     if arguments.processes is not None:
         os.environ["BANKSIDE_GATEWAY_PROCESSES"] = str(arguments.processes)
     settings = Settings.load()
-    signal.signal(
-        signal.SIGHUP, signal.SIG_IGN
-    )  # until its handler is set it would end the process
+    # Until its handler is set, the signal would end the process.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     if settings.processes == 1 or CHILD_VARIABLE in os.environ:
         run(Settings, _serve_despite_sighup)
         return

@@ -66,9 +66,8 @@ class QueueSamples:
             answers = await self._services.ask_each(
                 DEPTHS_OF, SERVICE, GetQueueDepths(), time.time() + ASK_SECONDS
             )
-        except (
-            BanksideError
-        ) as refusal:  # of a service of another release; a chart does not end the gateway
+        except BanksideError as refusal:
+            # Of a service of another release. A chart does not end the gateway.
             _log.warning("queues_not_sampled", code=refusal.code)
             return {}
         depths: Mapping[str, QueueDepths] = answers.by_service

@@ -39,7 +39,7 @@ def check_announced_size(request: web.Request) -> None:
 def check_media_type(operation: Operation, request: web.Request, body: bytes) -> None:
     """Raises UnsupportedMediaType, or MalformedJson for a body where there is none to send."""
     if request.headers.get("Content-Encoding") and (body or operation.takes_body):
-        raise UnsupportedMediaType("A body with a Content-Encoding is not taken.")
+        raise UnsupportedMediaType("Send the body uncompressed, without Content-Encoding.")
     media_type = request.headers.get("Content-Type", "").strip()
     if (operation.takes_body or body) and not _JSON_TYPE.fullmatch(media_type):
         sent = f"this one is {media_type[:80]!a}" if media_type else "it has none"

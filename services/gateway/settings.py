@@ -40,9 +40,9 @@ class Settings(MessagingSettings, ListeningSettings):
     operator_port: int = Field(default=8081, ge=1, le=65535)
     """The port of the listener for operators, which partners and customers cannot use."""
     session_seconds: float = Field(default=12 * 3600, gt=0, le=7 * 86_400)
-    """A session of an operator at a console ends so long after its login."""
+    """A session of an operator at a console ends this long after its login."""
     session_idle_seconds: float = Field(default=30 * 60, gt=0, le=86_400)
-    """A session of an operator at a console ends after so long without a request."""
+    """A session of an operator at a console ends after this long without a request."""
     console_key: SecretStr | None = None
     """The subscription key of the console beside it, which is registered at the start in place of the one before; None:
     there is none, or it was made by `bankside operators create`.
@@ -56,7 +56,7 @@ class Settings(MessagingSettings, ListeningSettings):
     body_seconds: float = Field(default=10, gt=0, le=60)
     """A body that has not arrived after this time is a 408."""
     stalled_seconds: float = Field(default=10, gt=0, le=60)
-    """A connection is closed whose headers take longer, or whose answer is not read for so long."""
+    """A connection is closed whose headers take longer, or whose answer is not read for this long."""
     connections: int = Field(default=8192, ge=16, le=1_000_000)
     """Connections of callers to one process, at most; beyond, one that waits for a request is closed for a new one."""
     connections_per_address: int = Field(default=512, ge=1)

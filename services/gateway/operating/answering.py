@@ -1,4 +1,4 @@
-"""Rows of operators that the gateway answers in its own process: nothing of them travels over the broker."""
+"""Operators' operations that the gateway itself handles. A handler may query services over the broker (`asking.py`)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from services.gateway.login_repository import end_sessions, set_one_time_passwor
 from services.gateway.logins import new_one_time_password
 from services.gateway.passwords import Passwords
 
-LAST_ADMIN = "One active admin with a key has to stay."
+LAST_ADMIN = "This is the last active admin with a key: make another admin first."
 LAST_KEY = "It is the last key of an admin: make another admin first, or rotate it."
 
 
@@ -53,7 +53,9 @@ class Operators:
         one_time = await new_one_time_password(self._passwords) if command.login else None
         async with self._database.transaction() as connection:
             if not await repository.add_operator(connection, command.name, command.role):
-                raise AlreadyExists(f"There is or was an operator {command.name}.")
+                raise AlreadyExists(
+                    f"There is or was an operator {command.name}: take another name."
+                )
             subscription_key, secret = await new_keys.add_key(
                 connection, self._keyring, command.name
             )
