@@ -12,7 +12,7 @@ PAUSE_SECONDS = 60.0
 
 
 async def keep_house(database: Database, *, step_days: int) -> NoReturn:
-    """Purge saga steps that are older than so many days, batch by batch, for ever."""
+    """Purge saga steps that are older than `step_days`, batch by batch, for ever."""
 
     async def purge() -> None:
         purged = steps.PURGE_BATCH

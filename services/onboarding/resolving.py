@@ -24,9 +24,11 @@ from services.onboarding.step_answers import ANSWERS, without_number
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """Args:
-    step: as it was.
-    is_open: its command goes on; else it was abandoned, and the decision is only recorded.
+    """A step of unknown outcome on which an operator has decided.
+
+    Args:
+        step: as it was.
+        is_open: its command goes on; else it was abandoned, and the decision is only recorded.
     """
 
     step: UnknownStep
@@ -50,7 +52,7 @@ async def resolve_step(
         principal: the operator.
         resolution: `absent`: the provider holds nothing of it, and the next drive sends it as if for the first time;
             `done`: it happened; `refused`: the provider refused it.
-        transit_seconds: a send arrives within so long of its beginning, or never.
+        transit_seconds: a send arrives within this time of its beginning, or never.
         result: the provider's answer to a step that is done, decoded.
 
     Raises:

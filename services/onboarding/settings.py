@@ -44,7 +44,7 @@ class Settings(CommandSettings, ProviderSettings):
     step is sent again later than a little before this time has passed since its first send.
     """
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=3600)
-    """A request takes effect at a provider no later than so long after it was sent. Younger sends of unknown outcome
+    """A request takes effect at a provider no later than this time after it was sent. Younger sends of unknown outcome
     keep a refusal of a later send from counting.
     """
     database_connections: int = Field(default=20, ge=5, le=200)

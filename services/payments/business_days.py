@@ -16,7 +16,7 @@ MONDAY, THURSDAY, SATURDAY = 0, 3, 5
 
 
 def after_business_days(moment: datetime, days: int) -> datetime:
-    """The same time of day at the bank, so many business days later."""
+    """The same time of day at the bank, `days` business days later."""
     local = moment.astimezone(BANK_ZONE)
     day = local.date()
     for _ in range(days):

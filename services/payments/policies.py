@@ -70,8 +70,10 @@ class Policy:
             raise _exceeded(WireLimit.DAILY_COUNT, self.daily_count, used.count)
 
     def needs_approval(self, amount: Decimal, linked_at: datetime | None, now: datetime) -> bool:
-        """Args:
-        linked_at: when the external account was linked; None, where that is not known, counts as just now.
+        """Whether a wire of this amount needs the approval of a second key.
+
+        Args:
+            linked_at: when the external account was linked; None, where that is not known, counts as just now.
         """
         if self.approval_threshold is not None and amount >= self.approval_threshold:
             return True

@@ -24,10 +24,12 @@ _ERRORS: dict[str, type[e.BanksideError]] = {
 
 
 class Why(NamedTuple):
-    """Args:
-    reason: None where there is nothing to say.
-    detail: the bank's words for it, where it gave some and the reason does not say the same.
-    comment: what a person gave as their reason.
+    """Why a wire changed its state.
+
+    Args:
+        reason: None where there is nothing to say.
+        detail: the bank's words for it, where it gave some and the reason does not say the same.
+        comment: what a person gave as their reason.
     """
 
     reason: WireReason | None = None

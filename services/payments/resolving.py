@@ -40,7 +40,7 @@ async def resolve_wire(
         principal: the operator.
         decision: submitted or rejected; None has the provider asked again.
         reason: stands in the wire's history beside the decision.
-        transit_seconds: a send arrives within so long of its beginning, or never.
+        transit_seconds: a send arrives within this time of its beginning, or never.
 
     Raises:
         NotFound: there is no such wire.

@@ -16,10 +16,12 @@ from services.payments.repository.policies import StoredPolicy
 
 
 class Rules:
-    """Args:
-    defaults: for customers without a policy.
-    ceilings: which no limit is above.
-    approval_business_days: after so many, a wire that was not decided on is canceled.
+    """The policies in force: customers' own or the defaults, within the ceilings.
+
+    Args:
+        defaults: for customers without a policy.
+        ceilings: which no limit is above.
+        approval_business_days: a wire that was not decided on is canceled after this many.
     """
 
     def __init__(

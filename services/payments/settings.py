@@ -34,7 +34,7 @@ class Settings(CommandSettings, ProviderSettings):
     the bank does not know the earlier send.
     """
     approval_business_days: int = Field(default=5, ge=1, le=90)
-    """After so many business days a wire that waits for approval is canceled."""
+    """A wire that waits for approval is canceled after this many business days."""
     wire_ceiling_per_wire: Decimal | None = Field(default=None, gt=0)
     """In dollars, of one wire: no policy allows more, and it holds where there is no policy."""
     wire_ceiling_daily: Decimal | None = Field(default=None, gt=0)
@@ -50,8 +50,8 @@ class Settings(CommandSettings, ProviderSettings):
     wire_default_approval_threshold: Decimal | None = Field(default=None, gt=0)
     """In dollars: a wire of this amount or more needs a second key; for customers without a policy of their own."""
     wire_default_new_payee_hours: int | None = Field(default=None, ge=1)
-    """Wires to an external account that was linked less than so many hours ago need a second key; for customers without
-    a policy of their own.
+    """Wires to an external account that was linked less than this many hours ago need a second key; for customers
+    without a policy of their own.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
     """Connections of each of two pools, at most (`libs.persistence.engine`). One of asyncpg's renews the lease of the

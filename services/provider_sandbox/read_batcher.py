@@ -48,9 +48,8 @@ class ReadBatcher:
         try:
             async with self._database.reading() as connection:
                 found = await self._operation.handle(connection, list({t for t, _ in together}))
-        except (
-            Exception
-        ) as error:  # every caller gets it, but for what may be wrong with one id only
+        except Exception as error:
+            # Every caller gets it, but for what may be wrong with one id only.
             if len(together) > 1 and not isinstance(error, UNAVAILABLE):
                 for one in together:
                     await self._look_up([one])

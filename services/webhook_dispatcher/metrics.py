@@ -16,7 +16,7 @@ from services.webhook_dispatcher.tables import DELETED, PENDING, delivery, subsc
 
 MEASURE_SECONDS = 15.0
 COUNTING_SHARE = 100
-"""Counting takes at most one part in so many of the time, however many deliveries there are."""
+"""Counting takes at most 1/COUNTING_SHARE of the time, however many deliveries there are."""
 
 MOST_COUNTED = 1_000_000
 

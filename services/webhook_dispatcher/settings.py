@@ -59,7 +59,7 @@ class Settings(CommandSettings):
     slots: int = Field(default=256, ge=1, le=4096)
     """Attempts that one process has under way at most."""
     delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=300)
-    """After a crash, another process goes on with a delivery when so long has passed."""
+    """After a crash, another process goes on with a delivery when this time has passed."""
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()

@@ -30,7 +30,7 @@ class OperatingCustomers:
     """The database bounds each statement.
 
     Args:
-        transit_seconds: a send of a step arrives within so long of its beginning, or never.
+        transit_seconds: a send of a step arrives within this time of its beginning, or never.
     """
 
     def __init__(self, database: Database, store: Store, *, transit_seconds: float) -> None:

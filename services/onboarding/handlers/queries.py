@@ -32,8 +32,8 @@ LARGEST_PAGE = 1000
 
 LISTS_AT_ONCE = 4
 LISTS_WAITING = 60
-"""Of lists, which cost many times as much as other reads: so many wait at most, of one tenant half as many; beyond
-it is 503. What waits takes up room in the consumer, which has 256.
+"""How many lists may wait: each costs many times as much as another read, and holds one of the consumer's 256 slots. A
+tenant may have half of them. Beyond that a list is answered 503.
 """
 
 

@@ -88,8 +88,10 @@ class Customers:
     async def find(
         self, connection: AsyncConnection, tenant: str, customer_id: UUID, *, lock: bool = False
     ) -> CustomerRecord | None:
-        """Args:
-        lock: until the transaction ends, so that what is read stays true.
+        """A customer of the tenant; None: there is none with this id.
+
+        Args:
+            lock: until the transaction ends, so that what is read stays true.
         """
         rows = await connection.execute(
             _LOCK if lock else _FIND, {"tenant": tenant, "customer_id": customer_id}

@@ -49,7 +49,7 @@ GONE = "the last customer of the page before is gone: begin the list anew"
 LAST_CHARACTER = 0x10FFFF
 STUCK_AFTER = timedelta(minutes=1)
 STUCK_AT_MOST = 10_000
-"""Of each reason to be stuck, so many customers are listed at most."""
+"""Customers that are listed for each reason to be stuck, at most."""
 
 _T = table.c
 _KEY = tuple_(_T.created_at, _T.customer_id)

@@ -17,7 +17,7 @@ from services.onboarding.repository.step_cases import IS_REFUSED_COMPENSATION, I
 from services.onboarding.tables import inbox, saga_steps
 
 LARGEST_HISTORY = 500
-"""Of one customer, so many steps are shown, the latest."""
+"""Steps of one customer that are shown, at most: the latest."""
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 LAST_NAME = "\U0010ffff"
 SEPARATOR = "/"

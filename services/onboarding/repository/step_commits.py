@@ -48,9 +48,11 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
-    """Args:
-    business: the identity provider's answer about the customer.
-    person: its answer about a person, and which.
+    """What one commit of a saga records.
+
+    Args:
+        business: the identity provider's answer about the customer.
+        person: its answer about a person, and which.
     """
 
     saga: SagaName

@@ -320,8 +320,10 @@ async def withdraw(connection: AsyncConnection, saga: SagaName, name: str) -> No
 async def set_refused(
     connection: AsyncConnection, saga: SagaName, name: str, reason: Reason, code: str
 ) -> None:
-    """Args:
-    code: the provider's own.
+    """Record that the provider refused the step.
+
+    Args:
+        code: the provider's own.
     """
     await connection.execute(
         _SET_REFUSED,
@@ -359,7 +361,7 @@ async def command_of(connection: AsyncConnection, tenant: str, saga_id: UUID) ->
 
 
 async def purge(connection: AsyncConnection, *, days: int) -> int:
-    """Delete a batch of steps whose outcome was recorded so many days ago; how many.
+    """Delete a batch of steps whose outcome was recorded more than `days` ago; how many.
 
     Kept are those of a saga that may still run again, which is one of a customer that is pending or has a command open;
     and refused compensations that no operator has seen to.

@@ -19,9 +19,11 @@ def json_of(parameter: str) -> Cast[Any]:
 
 
 class TenantRows:
-    """Args:
-    key: names a row among those of its tenant.
-    touched: has `updated_at`, which every change sets.
+    """Statements that change one row of a tenant, by its key.
+
+    Args:
+        key: names a row among those of its tenant.
+        touched: has `updated_at`, which every change sets.
     """
 
     def __init__(self, table: Table, key: Column[UUID], *, touched: bool = False) -> None:

@@ -46,7 +46,7 @@ class OperatingWires:
     """The database bounds each statement.
 
     Args:
-        transit_seconds: a send of a wire arrives within so long of its beginning, or never.
+        transit_seconds: a send of a wire arrives within this time of its beginning, or never.
     """
 
     def __init__(

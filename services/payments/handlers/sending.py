@@ -36,8 +36,10 @@ Decision = Accepted[Acceptance] | Refused
 
 
 class Sending:
-    """Args:
-    lease_seconds: the length of a command's lease.
+    """Sends recorded wires to core banking, and turns its answers into results of their commands.
+
+    Args:
+        lease_seconds: the length of a command's lease.
     """
 
     def __init__(self, core: CoreBanking, *, lease_seconds: float) -> None:

@@ -17,11 +17,13 @@ _ADD = insert(contradiction)
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """Args:
-    transaction_id: as core banking gives it; it may be no id of ours.
-    feed_position: of the feed's entry; None when an answer to a request contradicted.
-    ours: the state that we have; None when we have no such wire.
-    theirs: the state that core banking reports.
+    """A report of core banking that contradicts our record of a wire.
+
+    Args:
+        transaction_id: as core banking gives it; it may be no id of ours.
+        feed_position: of the feed's entry; None when an answer to a request contradicted.
+        ours: the state that we have; None when we have no such wire.
+        theirs: the state that core banking reports.
     """
 
     kind: Literal[

@@ -41,7 +41,7 @@ FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 PRECISION = timedelta(microseconds=1)
 """Of times in the database."""
 MOST_COMMANDS = 50
-"""Of one request, so many commands are found."""
+"""Commands of one request that are found, at most."""
 
 _T = table.c
 _KEY = tuple_(_T.created_at, _T.transaction_id)

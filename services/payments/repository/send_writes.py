@@ -93,9 +93,11 @@ _RECORD = """
 
 @dataclass(frozen=True, slots=True)
 class Intended:
-    """Args:
-    has_policy: the wire was not recorded: limits and approval are to be looked at first.
-    earlier: the sends that a database which went back may have lost; None otherwise.
+    """The result of recording the intent to send a wire.
+
+    Args:
+        has_policy: the wire was not recorded: limits and approval are to be looked at first.
+        earlier: the sends that a database which went back may have lost; None otherwise.
     """
 
     has_policy: bool

@@ -28,8 +28,10 @@ _PAGE = """
 
 
 def list_account_postings(page_limit: int) -> Read[CursorPage]:
-    """Args:
-    page_limit: rows in one page at most, also when more are asked for.
+    """Make the handler that lists an account's postings by cursor, the newest first.
+
+    Args:
+        page_limit: rows in one page at most, also when more are asked for.
     """
 
     async def handle(connection: Connection, account_id: str, query: CursorPage) -> object:

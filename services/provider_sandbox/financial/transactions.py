@@ -29,8 +29,10 @@ class ListTransactions(NumberedPage):
 
 
 def list_transactions(page_limit: int) -> Read[ListTransactions]:
-    """Args:
-    page_limit: rows in one page at most, also when more are asked for.
+    """Make the handler that lists an account's transactions by numbered pages.
+
+    Args:
+        page_limit: rows in one page at most, also when more are asked for.
     """
 
     async def handle(connection: Connection, account_id: str, query: ListTransactions) -> object:

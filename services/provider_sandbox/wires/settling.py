@@ -19,7 +19,7 @@ REJECTED = "The receiving bank rejected the wire."
 RETURNED = "The receiving bank returned the wire."
 
 REJECTED_CENTS = Decimal("0.66")
-"""A wire of so many cents is accepted, and rejected when it would be completed."""
+"""A wire with these cents is accepted, and rejected when it would be completed."""
 
 _SET_RETURNED = """
     UPDATE wire SET state = 'returned', reason = $2, return_transaction_id = $3

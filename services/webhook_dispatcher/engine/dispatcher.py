@@ -21,7 +21,7 @@ from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.ports import Poster
 
 READY_SHARE = 2
-"""The next claim is made while one part in so many of the slots has yet to be posted, so that posts go on during the
+"""The next claim is made while 1/READY_SHARE of the slots have yet to be posted, so that posts go on during the
 claim: measured, a tenth of the rate.
 """
 

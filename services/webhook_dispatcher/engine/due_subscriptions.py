@@ -23,7 +23,7 @@ from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 
 POLL_SECONDS = 0.25
 SWEEPING_SHARE = 10
-"""Sweeping takes at most one part in so many of the time."""
+"""Sweeping takes at most 1/SWEEPING_SHARE of the time."""
 
 
 class ActiveSubscriptions:

@@ -71,7 +71,8 @@ def may_be_dead(health: Health, now: datetime) -> bool:
 
 
 def is_dead(health: Health, standing: Standing, now: datetime) -> bool:
-    """
+    """Whether the endpoint is dead, by the rule above.
+
     Args:
         standing: `overdue` counts deliveries that have been due for a whole schedule, up to `FAILED_EVENTS`.
     """

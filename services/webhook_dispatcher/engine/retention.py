@@ -25,13 +25,14 @@ DROP_BATCH = 5000
 LOOK_AGAIN_SECONDS = 600.0
 """The pause after a day of events could not be dropped: finding out whether it can reads all deliveries."""
 SKEW = timedelta(hours=1)
-"""A delivery is looked at once more when its id may have been made so long before the look at all of them began: ids of
-deliveries that are sent again go by the clocks of processes.
+"""A delivery is looked at once more when its id may have been made up to this long before the look at all of them
+began: ids of deliveries that are sent again go by the clocks of processes.
 """
 
 
 class Retention:
-    """
+    """Drops the events and attempts that are beyond the retention.
+
     Args:
         kept: the retention, in whole days.
     """

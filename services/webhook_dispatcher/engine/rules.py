@@ -24,7 +24,8 @@ POST_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """
+    """How deliveries are tried, and how long they are kept.
+
     Args:
         retry_seconds: the pause after the first, second, … failed attempt. A delivery has failed for good when the
             attempt after the last pause fails.

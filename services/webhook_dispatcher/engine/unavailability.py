@@ -35,7 +35,8 @@ LOOK_SECONDS = 60.0
 
 
 class Unavailability:
-    """
+    """Makes subscriptions unavailable, and holds their deliveries.
+
     Args:
         wake: called when a delivery of the event about an unavailable subscription is due.
     """

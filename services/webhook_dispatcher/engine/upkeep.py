@@ -32,7 +32,8 @@ TABLES: tuple[Partitioned, ...] = ("event", "attempt")
 
 
 class Upkeep:
-    """
+    """Runs the periodic tasks.
+
     Args:
         wake: called when deliveries are due again.
     """

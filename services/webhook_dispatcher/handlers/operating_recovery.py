@@ -29,7 +29,8 @@ class _Resumption(Model):
 
 
 class OperatorRecoveries:
-    """
+    """Carries out the recoveries that operators request.
+
     Args:
         retention: the longest time that `since` may lie in the past.
         wake: called when something has become due.

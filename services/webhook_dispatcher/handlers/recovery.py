@@ -65,7 +65,8 @@ class _Batch:
 
 
 class RecoveryHandler:
-    """
+    """Handles a subscriber's command to recover a subscription.
+
     Args:
         retention: the longest time that `since` may lie in the past.
     """

@@ -39,7 +39,7 @@ MOST_SUBSCRIPTIONS = 50
 STRAYS_AT_ONCE = 5000
 PAUSE_SECONDS = 0.05
 MOST_PAUSES = 100
-"""Rows that other transactions have locked are passed over and tried again after a pause, so often at most."""
+"""Rows that other transactions have locked are passed over and tried again after a pause, this many times at most."""
 
 _FIELDS = {
     "event_types": "event_type",
@@ -49,7 +49,8 @@ _FIELDS = {
 
 
 class _Updated(Model):
-    """
+    """A subscription that an update has changed.
+
     Args:
         before: the status before the update.
     """

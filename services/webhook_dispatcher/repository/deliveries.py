@@ -112,8 +112,8 @@ _FIND = union_all(
 
 
 def _listing(*parts: Select[Any]) -> tuple[Select[int], Select[*tuple[Any, ...]]]:
-    """How many there are in the parts, up to `most`, and a page of them: of each part only so many are read as the page
-    may need.
+    """How many there are in the parts, up to `most`, and a page of them: of each part only as many rows are read as
+    the page may need.
     """
     some = (
         part.with_only_columns(part.selected_columns[0]).limit(bindparam("most")) for part in parts

@@ -57,7 +57,7 @@ from services.webhook_dispatcher.tables import (
 MOST_DELIVERIES = 100
 AT_ONCE = 500
 MOST_LOOKED_AT = 4000
-"""So many subscriptions are looked at for one page by what is not theirs: their deliveries, or their endpoint."""
+"""Subscriptions that are looked at, at most, for one page that is chosen by their deliveries or endpoints."""
 
 _EDGE = bindparam("edge", type_=UUID_TYPE)
 _OF_TENANT = subscription.c.tenant == bindparam("tenant")

@@ -49,7 +49,8 @@ _FORGET_REDELIVERIES = delete(redelivery).where(
 
 @dataclass(frozen=True, slots=True)
 class HeldDropped:
-    """
+    """What one batch of `drop_held_deliveries` did.
+
     Args:
         dropped: how many.
         days_left: the days before, of which there are other deliveries among those that were looked at.
@@ -75,7 +76,7 @@ async def drop_held_deliveries(
 
 
 async def first_id_of(connection: AsyncConnection, ago: timedelta) -> UUID:
-    """Before all ids, UUIDv7, that were made since so long ago by the database's clock."""
+    """An id before all UUIDv7 that were made in the last `ago`, by the database's clock."""
     now = (await connection.execute(_NOW)).scalar_one()
     return UUID(int=int((now - ago).timestamp() * 1000) << 80)
 

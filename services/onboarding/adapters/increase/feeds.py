@@ -104,7 +104,8 @@ class _Changes(Generic[ObjectT]):
     async def fetch(
         self, after: FeedCursor, limit: int, entry: Callable[[ObjectT | None, Place], EntryT]
     ) -> list[EntryT]:
-        """
+        """The next events as entries of a feed, each made of its object as it is now.
+
         Args:
             entry: of an object; None: it is not there any more.
 

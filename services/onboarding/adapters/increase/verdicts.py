@@ -56,8 +56,10 @@ def is_beside(identity_id: str) -> bool:
 
 
 def of_business(entity: Entity, owner_ids: Collection[str]) -> Verification:
-    """Args:
-    owner_ids: the owners whose issues our persons have.
+    """The verdict on the business: that of the entity, without its owners' issues.
+
+    Args:
+        owner_ids: the owners whose issues our persons have.
     """
     status, issues = _of_entity(entity), _issues(entity)
     theirs = [issue for issue in issues if issue.owner_id not in owner_ids]
@@ -67,8 +69,10 @@ def of_business(entity: Entity, owner_ids: Collection[str]) -> Verification:
 
 
 def of_person(entity: Entity, identity_id: str) -> Verification:
-    """Args:
-    identity_id: an owner's id, or made by `beside`.
+    """The verdict on one person: that of the entity, by the person's own issues.
+
+    Args:
+        identity_id: an owner's id, or made by `beside`.
     """
     status = _of_entity(entity)
     theirs = [issue for issue in _issues(entity) if issue.owner_id == identity_id]

@@ -64,8 +64,10 @@ class Writes:
     def update_customer(
         self, provider_id: str, changes: Changes, answer: type[AnswerT]
     ) -> KeyedWrite[AnswerT]:
-        """Args:
-        provider_id: the provider's own id of the customer.
+        """The write that changes fields of a customer.
+
+        Args:
+            provider_id: the provider's own id of the customer.
         """
         path, body = f"/customers/{segment(provider_id)}", {"fields": changes}
         return KeyedWrite(

@@ -32,7 +32,7 @@ from services.payments.models import Creditor, WireAtBank, WireRecord
 LONGEST_NAME = 140
 LONGEST_MESSAGE = 140
 LONGEST_LINE = 35
-"""Of an address, whose parts Fedwire carries in so many characters."""
+"""Characters of each part of an address that Fedwire carries, at most."""
 LONGEST_POSTAL_CODE = 16
 
 

@@ -25,7 +25,7 @@ def wire_text(text: str, longest: int) -> str:
     """The text without accents, ligatures and typographic signs; `?` for what has no equivalent. Never empty.
 
     Args:
-        longest: it is cut to so many characters.
+        longest: the text is cut to this many characters.
     """
     plain = unicodedata.normalize("NFKD", text.translate(_WRITTEN_AS))
     base = "".join(c for c in plain if not unicodedata.combining(c))
