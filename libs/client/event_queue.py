@@ -9,9 +9,11 @@ import structlog
 from cachetools import LRUCache
 
 from libs.contracts.events import Event
-from libs.messaging.broker import BROKER_ERRORS, Broker, Session
+from libs.messaging.broker import Broker
+from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.delivery import Delivery, consume
 from libs.messaging.event_message import NewerEvent, NotAnEvent, decode_event
+from libs.messaging.session import Session
 
 PREFETCH = 100
 REMEMBERED = 10_000

@@ -23,7 +23,8 @@ from libs.handling.metrics import (
     OLDEST_EVENT_SECONDS,
 )
 from libs.handling.periodic import repeat
-from libs.messaging.broker import BROKER_ERRORS, Broker
+from libs.messaging.broker import Broker
+from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database

@@ -27,8 +27,6 @@ from libs.messaging.connection import connect
 from libs.messaging.deadlines import within
 from libs.messaging.session import CONFIRMS_NOTHING, UNCONFIRMED_SECONDS, Session
 
-__all__ = ["BROKER_ERRORS", "Broker", "Part", "Session"]
-
 HEARTBEAT_SECONDS = 5
 """After two to three of these in silence the broker ends a connection and requeues its unacked deliveries."""
 CONNECT_SECONDS = 10
@@ -155,9 +153,8 @@ class Broker:
             except BROKER_ERRORS as error:
                 failures += 1
                 self._log.warning("broker_unreachable", error=type(error).__name__)
-            except (
-                Exception
-            ) as error:  # a fault of ours, and still no reason to stay without a broker
+            except Exception as error:
+                # A fault of ours, and still no reason to stay without RabbitMQ.
                 failures += 1
                 self._log.error("broker_session_failed", exc_info=error)
             await asyncio.sleep(RECONNECTS.pause_seconds(failures + 1))

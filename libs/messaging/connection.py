@@ -8,7 +8,7 @@ therefore bounds:
     place, which a dead connection never makes; `close` does not end that wait.
 
 Here it is 0, no limit. Frames are bounded by their senders (`libs.messaging.publishing`, prefetch), whose waits for the
-socket `close` does end, and those of senders that gave up by the session's probe, which ends a connection that is not
+socket `close` does end, and those of senders that gave up by the session's watch, which ends a connection that is not
 read after 15 s. `tests/integration/test_connection.py` fails when either no longer holds.
 """
 

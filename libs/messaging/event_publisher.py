@@ -10,9 +10,9 @@ from aio_pika.exceptions import PublishError
 from libs import tracing
 from libs.contracts.events import Event
 from libs.gathering import gather_or_cancel
-from libs.messaging.broker import Session
 from libs.messaging.event_message import encode_event
 from libs.messaging.publishing import Publisher
+from libs.messaging.session import Session
 from libs.messaging.topology import EVENTS
 
 PUBLISH_SECONDS = 15.0

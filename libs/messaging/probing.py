@@ -6,8 +6,8 @@ assigning messages to consumers at that node, up to their prefetch; none of them
 
 So a consumer to which nothing was delivered for a while publishes a probe for each consumer of its queue, which are
 served in turn, and one more: at least one is for itself. If nothing arrives, its session is replaced. The broker
-then returns what it had assigned, and the next session is at another node, or will be: each session probes at its
-first look, since it may be at the same node again.
+then returns what it had assigned, and the next session is at another node, or will be: each session probes when it
+first watches its consumers, since it may be at the same node again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from libs.messaging.topology import PROBES
 IDLE_SECONDS = 2.0
 """Without a delivery, before probes are sent."""
 UNANSWERED_SECONDS = 2.0
-"""With the session's look once a second: noticed 6 s after the last delivery, or 4 s after the session began."""
+"""As the session watches once a second, an unserved consumer is noticed 6 s after the last delivery, or 4 s after the
+session began.
+"""
 
 PROBE = "bankside.probe"
 

@@ -41,14 +41,13 @@ class Publisher:
         self._confirms = confirms
         self._under_way = 0
         self._confirmed = 0
-        """Messages that the broker had confirmed, refused or returned at the last look."""
+        """Messages that RabbitMQ had confirmed, refused or returned when `unconfirmed_seconds` was called last."""
         self._unconfirmed_since: float | None = None
-        """The first look at which messages waited for a confirm, and none was confirmed since."""
+        """When `unconfirmed_seconds` first found messages that wait for a confirm, with none confirmed since."""
 
     def unconfirmed_seconds(self) -> float:
-        """For how long, by the looks at it, the broker has owed confirms and given none; 0 while it owes none.
-
-        A message whose sender has given up is owed a confirm, too.
+        """For how long RabbitMQ has owed confirms and given none, 0 while it owes none: as far as the calls of this
+        have seen it. A message whose sender has given up is owed a confirm, too.
         """
         owed = len(self._channel.confirmations) if self._confirms else 0
         confirmed = self._channel.delivery_tag - owed

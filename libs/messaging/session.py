@@ -1,10 +1,14 @@
-"""A session: one connection with its channels and consumers, watched until one of them is lost.
+"""A session: one connection to RabbitMQ with its channels and consumers, watched until one of them is lost.
 
-A session is lost when its connection, one of its channels or one of its consumers is, when the broker does not answer a
-request within `ANSWER_SECONDS` (so a connection that fails in either direction is noticed within 15 s), when it
-confirms nothing of what is published for `UNCONFIRMED_SECONDS`, and when one of its consumers stalls
-(`libs.messaging.consumption`). The broker then ends the connection, which ends every wait on it, and builds another
-session.
+A session is lost when
+
+- its connection, one of its channels or one of its consumers is lost;
+- RabbitMQ does not answer a request within `ANSWER_SECONDS`, so that a connection that fails in either direction is
+  noticed within 15 s;
+- RabbitMQ confirms nothing of what is published for `UNCONFIRMED_SECONDS`;
+- one of its consumers stalls (`libs.messaging.consumption`), or is delivered nothing (`libs.messaging.probing`).
+
+`libs.messaging.broker.Broker` then ends the connection, which ends every wait on it, and builds another session.
 """
 
 from __future__ import annotations
@@ -21,10 +25,12 @@ from libs.messaging.deadlines import within
 from libs.messaging.metrics import CONSUMER_RESTARTS
 from libs.messaging.publishing import Publisher, underlying
 
-TEND_SECONDS = 1.0
-LATE_TEND_SECONDS = 2.0
-"""A look that is this late says that the process stood still: answers may wait in its socket, and are handled first."""
-TENDS_PER_PROBE = 5
+WATCH_SECONDS = 1.0
+"""The period of the watch, which looks after confirms and consumers."""
+LATE_WATCH_SECONDS = 2.0
+"""A watch that is this late says that the process stood still: answers may wait in its socket and are handled first."""
+WATCHES_PER_CHECK = 5
+"""In every fifth watch, RabbitMQ is asked for an answer, and consumers are checked for stalls."""
 ANSWER_SECONDS = 10.0
 UNCONFIRMED_SECONDS = 5.0
 """Longer than a queue of a cluster needs for another leader, and shorter than callers wait. On a connection that was
@@ -32,11 +38,11 @@ made while another node stood still, RabbitMQ 3.10 may never confirm, and answer
 """
 CONFIRMS_NOTHING = "the broker confirms nothing"
 LATE_SECONDS = 4.0
-"""A probe without an answer for so long is late: the session counts as not ready before it is lost."""
+"""An answer that is this late makes the session count as not ready, before it is lost."""
 
 
 class Watched(Protocol):
-    """A consumer, as its session looks at it."""
+    """A consumer, as its session watches it."""
 
     queue: str
 
@@ -49,7 +55,7 @@ class Watched(Protocol):
         ...
 
     async def is_unserved(self) -> bool:
-        """Whether the broker delivers nothing to it, not even what it has sent to itself."""
+        """Whether RabbitMQ delivers nothing to it, not even the probes that it has sent to itself."""
 
     async def is_stalled(self, channel: AbstractChannel) -> bool:
         """Whether it made no progress for too long while messages waited."""
@@ -69,21 +75,21 @@ class Session:
         self._unconfirmed_seconds = unconfirmed_seconds
         self._connection = connection
         self.user = user
-        """As which the process is known to the broker: the name of its service."""
+        """The user that the process is at RabbitMQ: it has the name of its service."""
         self._watched: list[Watched] = []
         self._publishers: list[Publisher] = []
         self._channels: list[AbstractChannel] = []
-        """aio-pika's channels, of which publishers use the one underneath: they live as long as the session."""
+        """aio-pika's channels, kept as long as the session lives: publishers use the aiormq channels underneath."""
         loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = loop.create_future()
         self._answered_at = loop.time()
         self.is_dead = False
-        """The broker did not answer: the connection is ended without a polite close."""
+        """RabbitMQ did not answer: the connection is ended without a polite close."""
         self._log = structlog.get_logger("broker")
         connection.close_callbacks.add(lambda *_: self.lose("connection closed"))
 
     def lose(self, reason: str) -> None:
-        """End the session; the broker then builds another."""
+        """End the session; `Broker` then builds another."""
         if not self._lost.done():
             self._lost.set_result(reason)
 
@@ -115,23 +121,23 @@ class Session:
         self._watched.append(consumer)
 
     def check(self) -> None:
-        """Readiness: raises ConnectionError when the broker does not answer or a consumer does not consume."""
+        """Readiness: raises ConnectionError when RabbitMQ does not answer or a consumer does not consume."""
         if asyncio.get_running_loop().time() - self._answered_at > (
-            TEND_SECONDS * TENDS_PER_PROBE + LATE_SECONDS
+            WATCH_SECONDS * WATCHES_PER_CHECK + LATE_SECONDS
         ):
             raise ConnectionError("the broker does not answer")
         for consumer in self._watched:
             consumer.check()
 
     async def watch_until_lost(self) -> None:
-        """Probe the session until it is lost; a fault in here ends it as well."""
+        """Watch the session until it is lost; a fault in here ends it as well."""
         try:
-            probes = await within(ANSWER_SECONDS, self.channel(), name="open-probes")
+            channel = await within(ANSWER_SECONDS, self.channel(), name="open-watch")
             loop = asyncio.get_running_loop()
             for round_ in itertools.count(1):
                 began = loop.time()
-                await asyncio.sleep(TEND_SECONDS)
-                stood_still = loop.time() - began > TEND_SECONDS + LATE_TEND_SECONDS
+                await asyncio.sleep(WATCH_SECONDS)
+                stood_still = loop.time() - began > WATCH_SECONDS + LATE_WATCH_SECONDS
                 unconfirmed = max((p.unconfirmed_seconds() for p in self._publishers), default=0.0)
                 if unconfirmed > self._unconfirmed_seconds and not stood_still:
                     self.lose(CONFIRMS_NOTHING)
@@ -145,8 +151,8 @@ class Session:
                         ANSWER_SECONDS, consumer.is_unserved(), name=f"serve:{consumer.queue}"
                     ):
                         self._replace(consumer, "consumer_unserved", "is delivered nothing")
-                if round_ % TENDS_PER_PROBE == 0:
-                    await self._probe(probes)
+                if round_ % WATCHES_PER_CHECK == 0:
+                    await self._check_answer_and_stalls(channel)
         except TimeoutError as error:
             self.is_dead = True
             self.lose(str(error) or "no answer in time")
@@ -154,12 +160,12 @@ class Session:
             self._log.warning("watch_failed", error=repr(error))
             self.lose("the watch failed")
 
-    async def _probe(self, channel: AbstractChannel) -> None:
-        await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="probe")
+    async def _check_answer_and_stalls(self, channel: AbstractChannel) -> None:
+        await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="answer")
         self._answered_at = asyncio.get_running_loop().time()
         for consumer in self._watched:
             stalled = await within(
-                ANSWER_SECONDS, consumer.is_stalled(channel), name=f"look:{consumer.queue}"
+                ANSWER_SECONDS, consumer.is_stalled(channel), name=f"stall:{consumer.queue}"
             )
             if stalled:
                 self._replace(consumer, "consumer_stalled", "stood still")

@@ -69,8 +69,8 @@ class Inbox:
 
 @pytest.fixture(autouse=True)
 def _quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "TEND_SECONDS", 0.1)
-    monkeypatch.setattr(session, "TENDS_PER_PROBE", 2)
+    monkeypatch.setattr(session, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(session, "WATCHES_PER_CHECK", 2)
     monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0)
     monkeypatch.setattr(command_consumer, "HOLD_SECONDS", HOLD_SECONDS)
 

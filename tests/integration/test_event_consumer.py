@@ -13,11 +13,12 @@ from aio_pika.abc import AbstractChannel
 from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
 from libs.messaging import consumption, event_consumer, session
-from libs.messaging.broker import Broker, Session
+from libs.messaging.broker import Broker
 from libs.messaging.delivery import OnDelivery, consume
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import CONSUMER_RESTARTS
 from libs.messaging.publishing import Properties, Publisher
+from libs.messaging.session import Session
 from libs.messaging.topology import events_queue
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import is_replaced, wire_to
@@ -104,9 +105,9 @@ async def test_an_ack_that_was_waiting_when_the_connection_died_does_not_end_the
 
 @pytest.fixture
 def quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions that are probed ten times a second, and standstill that is noticed after one."""
-    monkeypatch.setattr(session, "TEND_SECONDS", 0.1)
-    monkeypatch.setattr(session, "TENDS_PER_PROBE", 1)
+    """Sessions that are checked ten times a second, and standstill that is noticed after one."""
+    monkeypatch.setattr(session, "WATCH_SECONDS", 0.1)
+    monkeypatch.setattr(session, "WATCHES_PER_CHECK", 1)
     monkeypatch.setattr(session, "ANSWER_SECONDS", 2.0)
     monkeypatch.setattr(session, "LATE_SECONDS", 1.0)
     monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0)

@@ -29,9 +29,10 @@ from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
-from libs.messaging.broker import Broker, Session
+from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_queries
+from libs.messaging.session import Session
 from libs.messaging.topology import QUERIES, declare_queries, queries_queue
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import answering, calling, carrying_out, until

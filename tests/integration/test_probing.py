@@ -32,7 +32,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture(autouse=True)
 def _quickly_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "TEND_SECONDS", 0.1)
+    monkeypatch.setattr(session, "WATCH_SECONDS", 0.1)
     monkeypatch.setattr(probing, "IDLE_SECONDS", 0.3)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from libs.messaging import queue_depths
-from libs.messaging.broker import Broker, Session
+from libs.messaging.broker import Broker
 from libs.messaging.queue_depths import QueueDepths
+from libs.messaging.session import Session
 from libs.messaging.topology import queues_of
 from tests.integration.amqp_wire import wire_to
 from tests.support.infrastructure import Environment

@@ -20,10 +20,10 @@ from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging import caller as caller_module
-from libs.messaging.broker import Session
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.caller import OUTSTANDING_QUERIES, PART_OF_A_TENANT, Caller
 from libs.messaging.publishing import Publisher, underlying
+from libs.messaging.session import Session
 from tests.support.pace import pace
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")

@@ -15,8 +15,9 @@ from uuid_utils import uuid7
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
-from libs.messaging.broker import Broker, Session
+from libs.messaging.broker import Broker
 from libs.messaging.event_publisher import EventPublisher
+from libs.messaging.session import Session
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring

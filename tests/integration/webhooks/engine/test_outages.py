@@ -21,7 +21,7 @@ from aiormq.exceptions import ChannelAccessRefused
 from deploy.rabbitmq.event_consumer import event_consumer_definitions
 from libs.client.event_queue import EventQueueConsumer
 from libs.contracts.events import Event
-from libs.messaging.broker import BROKER_ERRORS
+from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.event_publisher import EventPublisher
 from libs.messaging.topology import EVENTS
 from libs.persistence.engine import open_database
