@@ -41,7 +41,7 @@ def list_commands(
         parked: Only those that wait for an operator, those that wait longest first.
         service: Only those of this service.
         tenant: Only those of this tenant.
-        limit: Show at most so many of each service.
+        limit: How many of each service to show at most.
         json: Print one JSON document.
     """
     found: list[OpenCommand] = []

@@ -44,7 +44,7 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
 
     Args:
         queue: Only those of this queue, given with or without `.dead`.
-        limit: Show at most so many of each queue.
+        limit: How many of each queue to show at most.
         json: Print one JSON document.
     """
     names = _queues(queue)

@@ -50,7 +50,7 @@ def start(
     Args:
         read_postings_again: Read postings and deposit loads from the first one on, after the provider was restored.
         wait: Until the run has ended; then 1 is returned when anything differs or is in flight.
-        seconds: Wait at most so long.
+        seconds: How long to wait at most.
         reason: Why, for the audit.
         json: Print one JSON document.
     """
@@ -86,7 +86,7 @@ def list_differences(
     Args:
         kind: Only those of this kind.
         closed: Those that disappeared or were explained as well.
-        limit: Show at most so many.
+        limit: How many to show at most.
         json: Print one JSON document.
     """
     found = _oldest(limit, kind=kind, state=None if closed else DifferenceState.OPEN)
@@ -135,7 +135,8 @@ def show(difference_id: UUID, /, *, json: Flag = False) -> int:
 
 @app.command
 def explain(difference_id: UUID, /, *, reason: str, json: Flag = False) -> int:
-    """Close a difference with a reason. While it stays exactly as it is, it is not opened again.
+    """Close a difference with a reason. It is opened again when a run finds it otherwise: of a balance, off by another
+    amount.
 
     Such as `bankside differences explain DIFFERENCE_ID --reason "booked by hand at the bank"`.
 

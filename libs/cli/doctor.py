@@ -88,9 +88,8 @@ def _shared(chosen: Iterable[type[ProcessSettings]]) -> Iterator[Finding]:
             # Each two that exchange messages share a ring, and a provider knows the tokens of its callers.
             if name.endswith("_KEYS") and not name.endswith(("_STORAGE_KEYS", "_LOOKUP_KEYS")):
                 continue
-            if name.startswith(
-                "BANKSIDE_GATEWAY_CONSOLE_"
-            ):  # the gateway registers the console's key
+            # The gateway registers the console's key.
+            if name.startswith("BANKSIDE_GATEWAY_CONSOLE_"):
                 continue
             owner, other = owners.setdefault(secret, (kind, name))
             if owner is not kind and not (kind.simulates_providers or owner.simulates_providers):

@@ -328,7 +328,7 @@ def _state(key: k.KeyView, now: datetime) -> str:
 
 
 def expiry_of(text: str | None) -> datetime | None:
-    """A date-time, or so many days from now; None for ever. Raises OperatorError."""
+    """The time that a date-time names, or that is some days from now (`30d`); None for ever. Raises OperatorError."""
     if text is None:
         return None
     if days := re.fullmatch(r"([0-9]{1,5})d", text):

@@ -14,7 +14,7 @@ from libs.contracts.operating.resealing import ResealStep, Service
 
 WALKS = 5
 PAUSE_SECONDS = 0.5
-"""Between two walks: for so long a row may be locked that is passed over."""
+"""Between two walks: a row that was passed over because it was locked is free by then, most often."""
 
 
 def reseal(service: Service, *, reason: str, json: Flag = False) -> None:

@@ -47,7 +47,7 @@ def list_sagas(
     Args:
         refused: Only the compensations that a provider refused; until an operator has seen to them, providers disagree.
         unknown: Only the steps that were sent and of which it is not known whether they happened.
-        limit: Show at most so many of each.
+        limit: How many of each to show at most.
         json: Print one JSON document.
     """
     everything = not (refused or unknown)

@@ -43,7 +43,7 @@ def failing(
     Args:
         state: Instead, those that are active, disabled, unavailable or slow, or whose circuit breaker is open.
         tenant: Only those of this tenant.
-        limit: Show at most so many.
+        limit: How many to show at most.
         json: Print one JSON document.
     """
     query = contract.ListOperatorSubscriptions(state=state, tenant=tenant)

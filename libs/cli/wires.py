@@ -62,7 +62,7 @@ def list_wires(
         tenant: Only those of this tenant.
         customer: Only those of this customer.
         newest: The newest first.
-        limit: Show at most so many.
+        limit: How many to show at most.
         json: Print one JSON document.
     """
     query = contract.ListOperatorWires(
