@@ -42,7 +42,9 @@ PATTERN_SENTENCES = {
 }
 """In place of Pydantic's `string_pattern_mismatch`, by the pattern."""
 LONGEST_NAME_COMPARED, NAMES_COMPARED = 64, 10
-"""Comparing names costs time: of long ones, and of more than so many in a request, no nearest name is shown."""
+"""Comparing names costs time: the nearest name is shown for unknown names up to this length, and for this many of them
+in a request.
+"""
 
 _PATH_VALUE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _SCALARS = (str, int, float, Decimal)

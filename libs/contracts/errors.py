@@ -222,7 +222,7 @@ class AccountRestricted(Conflict):
 
 
 class AlreadyExists(Conflict):
-    """There is one already."""
+    """Something of this name or id exists already."""
 
     code = "already_exists"
 

@@ -36,7 +36,7 @@ GATEWAY_OPERATIONS: tuple[Operation, ...] = (
     *resealing.GATEWAY_OPERATIONS,
     *restores.GATEWAY_OPERATIONS,
 )
-"""What the gateway answers itself, in its own process: nothing of it travels over the broker."""
+"""What the gateway handles itself. To answer, it may query services over the broker."""
 
 OPERATOR_OPERATIONS: tuple[Operation, ...] = tuple(
     row for row in chain(OPERATIONS, GATEWAY_OPERATIONS) if row.family is Family.OPERATOR

@@ -79,7 +79,7 @@ class Operation(Generic[C, R]):
     Args:
         name: `service.verb_noun`: routing key and metric label.
         operation_id: its name in the OpenAPI document, as `sendWire`; by default made of `name` without the service.
-        resource: of a row of partners or customers, what it is about.
+        resource: of a row of partners or customers, the group of operations that it is in.
         command: the request; fields named in `path` come from there, the others from the query (GET) or the body.
         reply: the type of `data` in the envelope; None when data is null.
         message: the envelope's message on success.

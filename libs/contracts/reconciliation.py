@@ -169,9 +169,11 @@ class FindHolders(Command):
 
 
 class Holder(Model):
-    """Args:
-    customer_id: the business to which the record belongs.
-    party_id: the business or person whose record it is; of accounts the business.
+    """To whom the record of a provider belongs.
+
+    Args:
+        customer_id: the business to which the record belongs.
+        party_id: the business or person whose record it is; of accounts the business.
     """
 
     record_id: str

@@ -53,9 +53,8 @@ def _ids(reply: Any, place: str) -> Iterator[tuple[str, str]]:
     elif isinstance(reply, type) and issubclass(reply, BaseModel):
         for name, field in reply.model_fields.items():
             yield from _ids(field.annotation, f"{place}/{name}")
-        for (
-            name
-        ) in reply.model_fields:  # the last counts: the model's own before those of its parts
+        # The last counts: the model's own before those of its parts.
+        for name in reply.model_fields:
             if (parameter := TAKEN_AS.get((reply.__name__, name), name)).endswith("_id"):
                 yield parameter, f"{place}/{name}"
     else:

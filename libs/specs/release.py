@@ -1,4 +1,6 @@
-"""The documents as they were released last: `python -m libs.specs.release` writes them, as a step of each release."""
+"""The OpenAPI document of partners and customers as it was released last: `python -m libs.specs.release` writes it, as
+a step of each release.
+"""
 
 from __future__ import annotations
 

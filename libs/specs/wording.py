@@ -30,7 +30,7 @@ BY_NAME: dict[str, str] = {
     "primary": "Whether it is the primary one, which `getExternalAccount` shows.",
     "queue": "The name of the queue.",
     "request_id": "The `X-Request-Id` of the request that caused it.",
-    "resource_id": "The id of what it is about.",
+    "resource_id": "The id of the resource that it concerns, such as a wire, a customer or an account.",
     "routing_number": "The routing number of its bank.",
     "saga_id": "The id of the saga.",
     "service": "The service that has it.",

@@ -179,7 +179,7 @@ EXPLAIN_DIFFERENCE = Operation(
     reply=OperatorDifference,
     message="Difference explained",
     errors=(e.NotFound, e.InvalidState),
-    summary="Close an open difference; while it stays exactly as it is, it is not opened again",
+    summary="Close an open difference; it is opened again when a run finds it otherwise",
 )
 REVEAL_DIFFERENCE = Operation(
     name="reconciliation.operator_reveal_difference",

@@ -130,7 +130,7 @@ def cut(
     """A page of rows of which one more than `limit` was read, and its `next`.
 
     Args:
-        looked_until: where reading stopped before there were so many rows; None when all were looked at.
+        looked_until: where reading stopped although it had no more than `limit` rows; None at the end of the rows.
     """
     page = rows[:limit]
     if len(rows) > limit:

@@ -73,7 +73,7 @@ class Session(Model):
     enrolment_needed: bool
     expires_at: f.UtcDateTime
     idle_seconds: int
-    """After so many seconds without a request it ends."""
+    """It ends after this many seconds without a request."""
 
 
 class GetSession(Command):

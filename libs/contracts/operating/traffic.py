@@ -29,7 +29,7 @@ class MinuteOfTraffic(Model):
     """The requests of one minute.
 
     Args:
-        latency: how many requests took so long, by the bounds.
+        latency: how many requests took how long: a number for each of `bounds_ms`.
     """
 
     minute: f.UtcDateTime
