@@ -67,7 +67,7 @@ def new_command(envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool
 
 
 def arriving(command: NewCommand, envelope: Envelope) -> Arriving:
-    """What finds its ordering key."""
+    """The command in the form from which `Ordering` finds its key."""
     body = decode(command.body)
     return Arriving(command.command_id, command.operation, envelope.principal, body)
 

@@ -16,8 +16,10 @@ from libs.handling.single_flight import SingleFlight
 
 
 class AccountOwners:
-    """Args:
-    capacity: answers cached.
+    """Checks that an account belongs to a principal.
+
+    Args:
+        capacity: the most answers that are cached.
     """
 
     def __init__(self, query_client: QueryClient, *, capacity: int) -> None:

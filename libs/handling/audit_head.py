@@ -15,7 +15,7 @@ HEAD_SECONDS = 60.0
 
 
 async def log_head_for_ever(database: Database) -> NoReturn:
-    """Log the last hash once a minute, when there is another."""
+    """Log the last hash once a minute, unless it is the one logged before."""
     logged: Head | None = None
 
     async def log_new_head() -> None:

@@ -14,11 +14,11 @@ from libs.persistence.engine import Database
 
 WRITE_SECONDS = 2.0
 UNREADABLE = "unreadable"
-"""The outcome, or the actor, of a command whose reply, or principal, this release cannot read."""
+"""The outcome of a command whose reply this release cannot read, and the actor of one whose principal it cannot."""
 
 
 async def audit_commands_for_ever(database: Database) -> NoReturn:
-    """Append the commands that were finished, every `WRITE_SECONDS`. Replicas share them."""
+    """Append the commands that were finished to the audit, every `WRITE_SECONDS`. Replicas share the work."""
 
     async def append_all() -> None:
         while await _append(database) == BATCH:

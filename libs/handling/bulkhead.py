@@ -13,9 +13,12 @@ from libs.contracts.errors import Unavailable
 
 
 class Bulkhead:
-    """Args:
-    waiting: of these places one tenant has half at most, so that there are some for the others.
-    at_once_of_tenant: so many calls of one tenant have room at most; all of them unless given.
+    """Bounds the calls of one kind of work.
+
+    Args:
+        at_once: the most calls that run.
+        waiting: the most that wait; one tenant may have half of these.
+        at_once_of_tenant: the most of one tenant that run; `at_once` unless given.
     """
 
     def __init__(self, at_once: int, waiting: int, *, at_once_of_tenant: int | None = None) -> None:
@@ -23,16 +26,16 @@ class Bulkhead:
         self._at_once_of_tenant = at_once_of_tenant or at_once
         self._turns: dict[str, asyncio.Semaphore] = {}
         self._present = Counter[str]()
-        """Calls of a tenant, those that wait and those that have room: its semaphore is kept while there are any."""
+        """By tenant, its calls that wait or run: its semaphore is kept while it has any."""
         self._waiting = Counter[str]()
         self._waiting_at_most = waiting
 
     @asynccontextmanager
     async def room(self, tenant: str) -> AsyncIterator[None]:
-        """Wait for room and hold it for the body.
+        """Wait until a call of the tenant may run; the body is the call.
 
         Raises:
-            Unavailable: as many wait already as may.
+            Unavailable: as many calls as may are waiting, in all or of this tenant.
         """
         is_full = self._waiting.total() >= self._waiting_at_most
         if is_full or 2 * self._waiting[tenant] >= self._waiting_at_most:
@@ -56,7 +59,7 @@ class Bulkhead:
 
     @asynccontextmanager
     async def _turn(self, tenant: str) -> AsyncIterator[asyncio.Semaphore]:
-        """A tenant's own semaphore, so that its calls wait for one another and not before those of others."""
+        """A tenant's own semaphore: its calls beyond `at_once_of_tenant` wait here and delay no other tenant's."""
         turn = self._turns.setdefault(tenant, asyncio.Semaphore(self._at_once_of_tenant))
         self._present[tenant] += 1
         try:

@@ -110,7 +110,7 @@ async def run_commands(
         handlers: by operation, for every command of the service's rows and for its internal commands.
         ordering: None when no command has to wait for another.
         keep_for_ever: operations whose replies are never purged.
-        lease_seconds: after a crash, another process claims the command when so long has passed.
+        lease_seconds: the length of a lease. After a crash, another process claims the command once its lease is over.
         unordered: operations of which no command has an ordering key: `ordering` is not called for them.
 
     Raises:

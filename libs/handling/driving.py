@@ -23,7 +23,7 @@ DRIVES_AT_ONCE = 64
 SWEEP_SECONDS = 0.5
 SWEEP_PAUSE_SECONDS = 0.02
 RENEWALS = 6
-"""Renewals in the length of a lease."""
+"""How many times a lease is renewed in its length."""
 
 
 class Driver:
@@ -50,7 +50,7 @@ class Driver:
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
         self._is_ordered = is_ordered
         self._is_full = False
-        """Since the last sweep, due commands may wait for capacity."""
+        """Whether the last sweep may have left due commands, for want of capacity."""
         self._wake = asyncio.Event()
         self._stopping = False
         self._log = structlog.get_logger("commands")

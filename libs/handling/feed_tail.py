@@ -153,7 +153,7 @@ class FeedTail(Generic[EntryT]):
                 await asyncio.sleep(self._poll_seconds)
 
     async def _apply_page(self) -> bool:
-        """Whether there may be more."""
+        """Apply the next page. True when there may be more."""
         after = await self._cursor()
         entries = await self._fetch(after, self._page_size)
         position = after.position
@@ -219,7 +219,10 @@ class FeedTail(Generic[EntryT]):
         crash_point(f"feed.{self._feed}.after_commit")
 
     async def _not_applied(self, entries: Sequence[EntryT]) -> Sequence[EntryT]:
-        """Without those that the provider delivers again. No other process applies entries while this one leads."""
+        """The entries without those that were applied already, which the provider delivers again.
+
+        No other process applies entries while this one leads.
+        """
         ids = {entry.event_id for entry in entries if entry.event_id is not None}
         if not ids:
             return entries
@@ -283,7 +286,8 @@ class FeedTail(Generic[EntryT]):
             entry=entry.position if entry else None,
             retry_seconds=pause_seconds,
             cause=type(cause).__name__,
-            exc_info=None if isinstance(error, _NotNow) else error,  # it may be long, and often
+            # An outage is logged at each try: without the trace.
+            exc_info=None if isinstance(error, _NotNow) else error,
         )
         return False
 

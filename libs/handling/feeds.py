@@ -1,7 +1,7 @@
 """A provider's feed as a part of a service: one leader tails it; its cursor moves together with what the entries cause.
 
-async with run_feed(process, database, "financial", fetch, prepare, poll_seconds=1):
-    ...
+    async with run_feed(process, database, "financial", fetch, prepare, poll_seconds=1):
+        ...
 
 Readiness check `feed:<name>`: in the last 90 s this process applied a page, or recorded that it could not, or saw
 another process hold the lease. The check fails while no process leads, and when the tail hangs. It does not fail while

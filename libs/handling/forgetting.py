@@ -125,5 +125,5 @@ class Forgetting:
 
 
 def _in_time(leased: inbox.Leased, seconds: float) -> bool:
-    """Whether so many seconds are left until the caller's deadline."""
+    """Whether more than `seconds` are left until the caller's deadline."""
     return time.time() < leased.deadline - seconds

@@ -105,7 +105,9 @@ class QueryAnswerer:
 
 
 def seconds_for(left: float) -> float:
-    """How long an answer may take of the seconds that are left for it; services ask each other with few."""
+    """How many of the seconds left until the deadline an answer may take. Where few are left, as between services, the
+    margin is half of them.
+    """
     return max(0.05, left - min(ANSWER_MARGIN_SECONDS, left / 2))
 
 

@@ -25,8 +25,10 @@ class QuerySender(Protocol):
 
 
 class QueryClient:
-    """Args:
-    patience_seconds: a service that does not answer within this time counts as unavailable.
+    """Sends queries to other services.
+
+    Args:
+        patience_seconds: a service that does not answer within this time counts as unavailable.
     """
 
     def __init__(self, caller: QuerySender, *, patience_seconds: float) -> None:

@@ -23,7 +23,8 @@ async def accept_command_anew(
 ) -> None:
     """Record a command, which the service then drives. Its caller is not answered, since none waits for it any more.
 
-    It is never purged: its letter stays where the operator's call was cut short, and may be replayed weeks later.
+    The command is never purged: where the operator's call is cut short, its letter stays and may be replayed weeks
+    later.
 
     Args:
         ordering, unordered: as of `libs.handling.commands.run_commands`.

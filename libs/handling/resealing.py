@@ -56,10 +56,10 @@ class SealedStore:
 
 
 def inbox_columns(service: str, inbox: Table, rings: Mapping[str, str]) -> tuple[SealedColumn, ...]:
-    """Commands and the replies to them.
+    """The inbox's columns with sealed values: the bodies of commands, and the replies to them.
 
     Args:
-        rings: the name of the ring that is shared with a peer.
+        rings: by peer, the name of the ring that is shared with it.
     """
 
     def ring(context: str) -> str:

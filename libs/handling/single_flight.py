@@ -23,7 +23,8 @@ class SingleFlight(Generic[AnswerT]):
         """What `call` returns or raises. It goes on when its first caller is cancelled: others may wait for it."""
         earlier = self._running.get(key)
         if earlier is not None:
-            with contextlib.suppress(NotFound):  # it may have been made since
+            # The resource may have been created since that call: call again.
+            with contextlib.suppress(NotFound):
                 return await asyncio.shield(earlier)
         return await asyncio.shield(self._running.get(key) or self._start(key, call))
 

@@ -18,7 +18,7 @@ from libs.persistence import parking
 from libs.persistence.async_engine import AsyncConnection
 
 DECISION_SECONDS = 300.0
-"""For which a command is held beyond the time from which on it can be decided on."""
+"""How much longer a command is held once the operator can decide on it."""
 
 
 async def hold(
@@ -35,7 +35,7 @@ async def hold(
 
     Args:
         action: such as `wires.hold`, for the audit.
-        transit_seconds: for so much longer the last send may still arrive.
+        transit_seconds: how much longer the last send may still arrive.
         reason: the operator's, for the decision.
         subject: of the audit.
     """

@@ -39,7 +39,7 @@ MAY_BE_FORGOTTEN = (
     " out whether it was, and replay it with `apply_again` where it has to be"
 )
 UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
-"""Of a letter of which the broker does not tell when it died."""
+"""In place of the time at which a letter died, where the broker does not tell it."""
 
 AcceptAnew = Callable[[DeadLetter], Awaitable[None]]
 """Records a letter in the service's database; returns once that is committed. Recording it twice has one effect.
@@ -69,9 +69,10 @@ class OwnLetters:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[DeadLetters]:
-        """On a connection of their own, so that what goes wrong there does not end the service's session. One reader of
-        this process at a time, since it does not see what another has taken; that of another replica may still hide
-        letters for a moment.
+        """Open the dead queues on a connection of their own, so that an error there does not end the service's session.
+
+        In this process one reader is at work at a time, since a reader does not see the letters that another one has
+        taken. A reader in another replica may still hide letters for a moment.
 
         Raises:
             Unavailable: the broker is not reached, or lost; a letter that was not removed stays.
@@ -140,7 +141,7 @@ class Letters:
     async def replay(
         self, principal: Principal, command: contract.ReplayDeadLetters, _: float
     ) -> Result:
-        """A crash between the two leaves the letter, so that it is replayed and recorded again."""
+        """A crash between the acceptance of a message and the removal of its letter leaves it, to be replayed again."""
 
         async def before(letter: DeadLetter) -> None:
             if not command.apply_again:
@@ -181,7 +182,7 @@ class Letters:
         limit: int = MAX_LOOKED_AT,
         body_bytes: int = 0,
     ) -> Sequence[DeadLetter]:
-        """Of each queue at most `limit`."""
+        """The wanted letters of the queue, or of every queue of the service; at most `limit` of each."""
         async with self._letters.opened() as letters:
             return [
                 letter
@@ -230,7 +231,7 @@ class Letters:
             )
 
     def _queues(self, wanted: str | None) -> tuple[str, ...]:
-        """Those of this service: none of a queue that another one owns."""
+        """The dead queues of this service that are wanted; none for a queue of another service."""
         return tuple(name for name in self._letters.queues if wanted in (None, name, _alive(name)))
 
     def _shown(self, letter: DeadLetter) -> contract.DeadLetter:
@@ -252,7 +253,7 @@ class Letters:
 
 
 def place_of(letter: contract.DeadLetter) -> Place:
-    """Where it stands in its list."""
+    """Where the letter stands in its list."""
     return Place(letter.died_at or UNKNOWN_TIME, f"{letter.id} {letter.queue}")
 
 

@@ -73,7 +73,7 @@ class OpenCommands:
     async def retry(
         self, principal: Principal, command: contract.DecideOnCommand, _: float
     ) -> Result:
-        """A parked one is driven anew, and parked again after as many faults as before."""
+        """A parked command is driven again, and its faults are counted from 0."""
         command_id = command.command_id
         async with self._database.transaction() as connection:
             if await parking.retry(connection, command_id) is None:
@@ -92,7 +92,7 @@ class OpenCommands:
     async def abandon(
         self, principal: Principal, command: contract.DecideOnCommand, _: float
     ) -> Result:
-        """Name and reason stay in the command's row, which is never purged."""
+        """The operator's name and the reason stay in the command's row, which is never purged."""
         command_id = command.command_id
         async with self._database.transaction() as connection:
             found = await open_commands.lock(connection, command_id)
@@ -147,7 +147,7 @@ class OpenCommands:
 
 
 def place_of(command: OpenCommand, *, by_parked: bool) -> Place:
-    """Where it stands in its list."""
+    """Where the command stands in its list."""
     at = command.parked_at if by_parked else command.accepted_at
     return Place(at or command.accepted_at, command.command_id)
 

@@ -31,9 +31,9 @@ class Overview:
     """The handler of one service.
 
     Args:
-        depths: None without queues.
-        letters: None without dead letters.
-        counts: what only this service has.
+        depths: None for a service without queues.
+        letters: None for a service without dead queues.
+        counts: what waits for a person in this service alone.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ def _shown(depths: dict[str, int] | None) -> list[contract.QueueDepth] | None:
 
 
 def _counts_of(service: str) -> Sequence[CountWaiting]:
-    """What several services have."""
+    """The counts that several services have in common."""
     return (
         *((_parked,) if service in commands.SERVICES else ()),
         *((_stopped_feeds,) if service in feeds.SERVICES else ()),

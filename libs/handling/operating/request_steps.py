@@ -62,7 +62,7 @@ class OwnSteps:
 
 
 FindOwnSteps = Callable[[AsyncConnection, Requested], Awaitable[OwnSteps]]
-"""Bounded. Called in a snapshot."""
+"""Finds a bounded number of steps in the service's own tables. Called in a snapshot."""
 
 
 class RequestSteps:
@@ -125,8 +125,8 @@ class RequestSteps:
     async def _audited(
         self, connection: AsyncConnection, request_id: str, known: set[str]
     ) -> tuple[list[TraceStep], bool]:
-        """Among the latest rows of the audit, without the commands that the inbox still has; and whether there are
-        more than are shown. What lies further back than `audit_pages.LOOKED_AT` rows is not looked for.
+        """Steps from the audit, without commands that the inbox still has, and whether there are more than are shown.
+        Only the latest `audit_pages.LOOKED_AT` rows of the audit are searched.
         """
         member = f'"request_id":{encode(request_id).decode()}'
         rows, _ = await audit_pages.page(
@@ -157,7 +157,7 @@ def waiting_event_step(service: str, event: WaitingEvent) -> TraceStep:
 
 
 def _steps_of(service: str, command: RequestedCommand, reply: Reply | None) -> list[TraceStep]:
-    """Its acceptance, and what came of it so far."""
+    """The command's acceptance and, once it is finished or parked, its outcome."""
     principal = principal_of(command.principal)
     is_open = command.finished_at is None and command.parked_at is None
     accepted = TraceStep(

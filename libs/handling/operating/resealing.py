@@ -19,7 +19,7 @@ from libs.persistence.engine import Database
 from libs.persistence.resealing import ColumnWalk
 
 STEP_SECONDS = 2.0
-"""A step ends after the batch in which so much time has passed."""
+"""A step ends with the first batch that ends after this time."""
 
 
 class _At(msgspec.Struct, frozen=True, array_like=True):
