@@ -28,17 +28,17 @@ from libs.messaging.deadlines import within
 from libs.messaging.session import CONFIRMS_NOTHING, UNCONFIRMED_SECONDS, Session
 
 HEARTBEAT_SECONDS = 5
-"""After two to three of these in silence the broker ends a connection and requeues its unacked deliveries."""
+"""After two to three of these in silence RabbitMQ ends a connection and requeues its unacked deliveries."""
 CONNECT_SECONDS = 10
 RECONNECTS = Backoff(first_seconds=0.1, longest_seconds=1.0, jitter=0.2)
 LONGEST_UNCONFIRMED_SECONDS = 20.0
 """A broker that is slow with every confirm is not helped by sessions that give up before the first."""
 LASTING_SECONDS = 60.0
-"""A session that lasted so long was a good one: the next may be given up as early as the first."""
+"""After a session that lasted this long, the next one may be given up as early as the first."""
 
 
 class UnconfirmedLimit:
-    """For how long the next session may owe confirms and give none."""
+    """For how long RabbitMQ may owe the next session confirms and give none."""
 
     def __init__(self) -> None:
         self.seconds = UNCONFIRMED_SECONDS
@@ -62,11 +62,11 @@ class Part(Protocol):
 
 
 class Broker:
-    """Keeps a connection with its parts.
+    """Keeps a connection to RabbitMQ, with its parts attached to it.
 
     Args:
         url: `amqp://user:password@host:port/vhost`, or `amqps:` for TLS; the user is the service's own.
-        name: of the connection, as the broker shows it.
+        name: of the connection, as RabbitMQ shows it.
         ca_file: the CA of the broker's certificate, instead of those that the system trusts.
         probes: whether consumers are probed (`libs.messaging.probing`), as is needed at a cluster.
     """
@@ -104,9 +104,7 @@ class Broker:
             self._log.warning("broker_not_there_yet")
 
     async def ping(self) -> None:
-        """Readiness: raises while there is no whole session, the broker does not answer, or a consumer does not
-        consume.
-        """
+        """Readiness: raises while there is no session, RabbitMQ does not answer, or a consumer does not consume."""
         if self._session is None:
             raise ConnectionError("no session with the broker")
         self._session.check()
@@ -160,7 +158,7 @@ class Broker:
             await asyncio.sleep(RECONNECTS.pause_seconds(failures + 1))
 
     async def _one_session(self) -> bool:
-        """Connect, attach the parts, and wait until the session is lost; false when the broker did not answer, or
+        """Connect, attach the parts, and wait until the session is lost; false when RabbitMQ did not answer, or
         confirmed nothing.
         """
         connection = await within(

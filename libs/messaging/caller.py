@@ -62,16 +62,17 @@ QUERY_BATCH = 64
 LATE = "The service did not answer in time."
 WAITING_REPLIES = 20_000
 OUTSTANDING_QUERIES = 1024
-"""Of one process to one service: four times what a service works on at once. Nine processes' worth fits into the
-service's queue (`QUERY_QUEUE_LENGTH`), which without confirms drops in silence what is beyond.
+"""The most unanswered queries of one process to one service: four times as many as a service works on at once. Those of
+nine processes fit into the service's queue (`QUERY_QUEUE_LENGTH`). It drops further ones in silence, as they are sent
+without confirms.
 """
 PART_OF_A_TENANT = 3 / 4
-"""The part of these that one tenant may have, so that there is room for the others while its queries are slow."""
+"""The part of `OUTSTANDING_QUERIES` that one tenant may have: others can send queries while those of one are slow."""
 
 
 class _Expected(NamedTuple):
     service: str
-    """That is asked."""
+    """The service that is asked."""
     reply: asyncio.Future[Reply]
 
 
@@ -135,13 +136,15 @@ class Caller:
         command: Command,
         deadline: float,
     ) -> Any:
-        """Ask another service from within one: the opened payload, decoded. The query has the request id that this
-        task works for, and its own id where there is none.
+        """Ask another service from within one. Returns the decoded payload, its sensitive fields opened.
+
+        The query has the request id that this task works for, or its own id where there is none.
+
+        Args:
+            deadline: Unix seconds.
 
         Raises:
-            Unavailable: it was not asked.
-            ProviderTimeout: no reply before the deadline (Unix seconds).
-            OutcomePending: the same, of an operation that changes something.
+            Unavailable, ProviderTimeout, OutcomePending: as `ask` does.
             BanksideError: as replied.
         """
         query_id = str(uuid7())
@@ -204,8 +207,8 @@ class Caller:
         """Send a query and await its reply until its deadline.
 
         Raises:
-            Unavailable: it was not sent, or `OUTSTANDING_QUERIES` of its service are unanswered, or three quarters of
-                so many of its tenant; of a read, also that its session was lost.
+            Unavailable: it was not sent; or as many queries as may be are unanswered, of its service
+                (`OUTSTANDING_QUERIES`) or of its tenant (`PART_OF_A_TENANT`). For a read also: its session was lost.
             ProviderTimeout: there was no reply to a read in time.
             OutcomePending: what changes something may have reached the service, and there was no reply.
         """

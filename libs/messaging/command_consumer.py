@@ -84,7 +84,7 @@ class CommandConsumer:
         self._refuser.detach()
 
     async def stop(self, seconds: float) -> None:
-        """Take no more commands; let those taken be recorded and acked, for so long."""
+        """Take no more commands; wait up to `seconds` for those taken to be recorded and acked."""
         await self._consumption.stop()
         try:
             await within(seconds, self._nothing_unacked.wait(), name="unacked-commands")

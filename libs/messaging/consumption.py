@@ -28,7 +28,7 @@ from libs.messaging.topology import dead_queue
 
 STOP_SECONDS = 3.0
 HOLD_SECONDS = 5.0
-"""A recording may take so long before its consumer asks whether it should pause."""
+"""How long a recording may take before its consumer asks whether it should pause."""
 STALL_SECONDS = 30.0
 
 Declare = Callable[[AbstractChannel], Awaitable[None]]
@@ -36,7 +36,7 @@ Declare = Callable[[AbstractChannel], Awaitable[None]]
 
 
 class Consumption:
-    """At most one consumer, and none between sessions or while paused.
+    """The consumer of one queue; there is none between sessions or while it is paused.
 
     Args:
         has_dead_queue: its letters are counted for the metric.

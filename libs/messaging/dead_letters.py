@@ -100,8 +100,8 @@ class Removed:
 
 
 class DeadLetters:
-    """The dead queues of one broker. Every method is bounded by `WORK_SECONDS` and raises TimeoutError beyond; `remove`
-    has so long for each of its pages.
+    """The dead queues of one broker. Every method raises TimeoutError after `WORK_SECONDS`, which `remove` has for
+    each of its pages.
     """
 
     def __init__(self, connection: AbstractConnection) -> None:
@@ -118,7 +118,7 @@ class DeadLetters:
         """Letters among the first of a queue, oldest first; they stay there, in their order.
 
         Args:
-            limit: return at most so many.
+            limit: the most letters that are returned.
             body_bytes: of each body that is returned.
         """
         found: list[DeadLetter] = []
@@ -157,7 +157,7 @@ class DeadLetters:
     @asynccontextmanager
     async def _front(self, queue: str, together: int) -> AsyncIterator[Pages]:
         """Pages of messages from the front; those not acked in the body are requeued together. When this ends they are
-        there for the next one, unless another reader has taken them.
+        in the queue again, unless another reader has taken them.
         """
         left = _Left()
         async with AsyncExitStack() as opened:

@@ -35,7 +35,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
         request_id: for logs and the caller; the caller may have chosen it, so it proves nothing.
         deadline: until when the sender waits, in Unix seconds.
         body_hash: by it a request is known to repeat an earlier one under its key.
-        version: see above.
+        version: see `VERSION`.
         earlier_body_hashes: by lookup keys that are being replaced.
         trace: the span that sent it, as `libs.tracing` has it; None where no trace is recorded.
     """

@@ -23,9 +23,11 @@ from libs.messaging.topology import declare_events, events_queue
 PREFETCH = 500
 BATCH = 256
 GATHER_SECONDS = 0.005
-"""A batch that is not full waits for further events at least so long."""
+"""A batch that is not full waits at least this long for further events."""
 APART_SECONDS = 0.04
-"""Such a batch begins at least so long after the one before: a tenth less of processor in the dispatcher under load."""
+"""A batch that is not full begins at least this long after the one before, which saves a tenth of the dispatcher's CPU
+under load.
+"""
 Record = Callable[[Sequence[Event]], Awaitable[Collection[int]]]
 """Records a batch; returns once that is committed, however long the database is away.
 
@@ -91,7 +93,7 @@ class EventConsumer:
             self._log.warning("events_left_to_the_broker")
 
     async def run(self) -> None:
-        """Work for ever."""
+        """Take and record batches, for ever."""
         loop = asyncio.get_running_loop()
         begun = -APART_SECONDS
         while True:
@@ -154,8 +156,11 @@ class EventConsumer:
                 await self._take_together([message], last_of_all=False)
 
     async def _take_together(self, batch: Sequence[Delivery], *, last_of_all: bool) -> None:
-        """Args:
-        last_of_all: everything that was delivered before the last of them is settled, or is among them.
+        """Record a batch and ack it.
+
+        Args:
+            last_of_all: everything that was delivered before the last message of the batch is settled or in the batch:
+                one ack is enough for all of it.
         """
         messages, events = [], []
         for message in batch:

@@ -31,7 +31,7 @@ class EventPublisher:
         self._publisher = None
 
     async def publish(self, events: Sequence[Event]) -> list[Event]:
-        """Returns when the broker has confirmed all of them: those that it returned, since no queue takes them.
+        """Publish events, and wait until the broker has confirmed all. Returns the events that no queue takes.
 
         Raises:
             ConnectionError, AMQPError, TimeoutError: some are not confirmed; publishing them again is safe.

@@ -35,7 +35,7 @@ def other_party(service: str, operation: Operation) -> str:
 
 
 class MessageSealer:
-    """The sealer of one service's messages: its ring goes by the operation that the context names.
+    """The sealer of one service's messages. The operation in the context tells the peer, whose ring is used.
 
     Args:
         rings: by peer.

@@ -55,7 +55,7 @@ class Suspects:
         return returns_of(message) >= POISON_RETURNS and name_of(message) not in self._survived
 
     def taken(self, message: Delivery) -> None:
-        """Note that this process takes a suspect: when it comes back to this process, it did not kill it."""
+        """Note that this process takes a suspect: one that comes back to this process did not end it."""
         self._survived[name_of(message)] = True
 
     @asynccontextmanager
@@ -83,5 +83,5 @@ class Suspects:
 
 
 def name_of(message: Delivery) -> str:
-    """By which a message is known when it is delivered again."""
+    """The name by which a message is known when it is delivered again."""
     return message.properties.message_id or sha256(message.body).hexdigest()

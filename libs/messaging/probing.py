@@ -37,7 +37,7 @@ def is_probe(message: Delivery) -> bool:
 
 
 class Probe:
-    """Of one consumer in one session."""
+    """The probing of one consumer in one session."""
 
     def __init__(self, queue: str, channel: AbstractChannel, publisher: Publisher) -> None:
         self._queue = queue

@@ -35,10 +35,10 @@ from libs.messaging.topology import QueueType, declare_queries, queries_queue
 QUERY_PREFETCH = 16
 QUERIES_AT_ONCE = 256
 MOST_OF_A_TENANT = QUERIES_AT_ONCE * 3 // 4
-"""The most that one tenant may have under way, so that there is room for the others while its queries are slow."""
+"""The most queries of one tenant that are under way, so that others are answered while one tenant's are slow."""
 WAITING_OF_A_TENANT = 1024
-"""Of what a tenant asks beyond: taken from the queue all the same, so that it is in no other tenant's way there. Where
-one replica is so busy and another is not, these wait although the other could answer.
+"""The most queries of one tenant that wait here for `MOST_OF_A_TENANT`. They leave the queue, so that they delay no
+other tenant's; the price is that an idle replica cannot take them.
 """
 
 NO_TENANT = ""
@@ -66,7 +66,7 @@ class QueryConsumer:
     | of an operation that this release does not know | answered `unavailable` to a sender that may ask the service |
     | of a write, in a message that is redelivered: it may have been carried out | answered `outcome_pending` |
     | of a tenant that has `MOST_OF_A_TENANT` under way | waits for one of these, and holds up no other tenant |
-    | of one that has as many waiting as may | answered `unavailable` |
+    | of one that also has `WAITING_OF_A_TENANT` waiting | answered `unavailable` |
     """
 
     def __init__(
@@ -103,8 +103,8 @@ class QueryConsumer:
         self._consumption.forget()
 
     async def stop(self, seconds: float) -> None:
-        """Take no more queries, and refuse what waits for its tenant's part: its caller may ask again at once, and is
-        answered by another process. Let what is being answered finish, for so long; cancel the rest.
+        """Take no more queries, and refuse those that wait for `MOST_OF_A_TENANT`: their callers may ask again at once,
+        and another process answers. Wait up to `seconds` for the answers under way; cancel the rest.
         """
         until = time.monotonic() + seconds
         self._stopping = True

@@ -8,17 +8,17 @@ from libs.messaging.message_ids import time_within
 class QueueAge:
     def __init__(self) -> None:
         self._delivered_id: str | None = None
-        """Of the message that was delivered last, since the last look."""
+        """Of the message that was delivered last; None: none was since `seconds` was called."""
         self._oldest_at: float | None = None
-        """The messages that wait were sent after this."""
+        """The messages that wait were sent after this time (Unix seconds)."""
 
     def delivered(self, message_id: str | None) -> None:
-        """Called with each message: it must cost nothing."""
+        """Called for each message, so it only notes the id."""
         self._delivered_id = message_id
 
     def seconds(self, ready: int, now: float) -> float:
-        """The age at most. A message that waits was sent after the one that was delivered last; an id without a time
-        counts as a new one. The age grows while nothing is delivered.
+        """The age of the oldest message, at most. A message that waits was sent after the one that was delivered last;
+        an id without a time counts as a new one. The age grows while nothing is delivered.
 
         Args:
             ready: messages that wait in the queue.

@@ -7,8 +7,8 @@ headers is published to the dead queue, and the message is acked once the broker
 - A message whose copy the broker does not take, or over whose copy a session was lost, is rejected: it reaches the dead
   queue without the sentence.
 
-The copy's sender is the service that refused it, as the broker enforces. That of the message stands in a header, which
-counts in a copy of the queue's own service only.
+The copy's sender is the service that refused the message, as the broker enforces. The message's own sender stands in a
+header, which counts only in copies that the queue's own service has published.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DIED_AT: Final = "bankside-died-at"
 OURS: Final = frozenset({SENDER, REASON, BECAUSE, DIED_AT})
 
 WRONG_SENDER = "sender"
-"""The reason of what the table does not allow its sender."""
+"""The reason for refusing a message that its sender may not send by the table."""
 CONFIRM_SECONDS = 5.0
 LONGEST_BECAUSE = 500
 LARGEST_PROPERTIES = 32 * 1024
@@ -95,7 +95,7 @@ class Refuser:
 
 
 def _copied(of: Properties, reason: str, because: str) -> Properties:
-    """Without what would send the copy elsewhere, end its life, or direct a reply."""
+    """The properties of the copy, without those that would send it elsewhere, end its life, or direct a reply."""
     headers = {
         name: value
         for name, value in (of.headers or {}).items()

@@ -58,7 +58,7 @@ def events_queue(service: str) -> str:
 
 
 def replies_queue(service: str, unique: str) -> str:
-    """The queue of one process, and in it of one session with the broker."""
+    """The queue for the replies to one process in one session with the broker."""
     return f"{service}.replies.{unique}"
 
 
@@ -92,7 +92,7 @@ def queues_of(service: str) -> tuple[str, ...]:
 
 
 def dead_queues() -> tuple[str, ...]:
-    """Of every service."""
+    """The dead queues of every service."""
     return tuple(dead_queue(queue) for service in SERVICES for queue in durable_queues(service))
 
 
