@@ -54,7 +54,8 @@ def host_of(parsed: URL) -> str:
 
 
 def connect_arguments(url: str, ca_file: str | None = None) -> dict[str, Any]:
-    """
+    """The arguments of `asyncpg.connect` for a database URL.
+
     Args:
         ca_file: as in `libs.tls.client_context`.
 

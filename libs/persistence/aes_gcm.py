@@ -18,7 +18,7 @@ class NotAuthentic(ValueError):
 
 
 class Cipher(Protocol):
-    """With a key of 32 bytes and nonces of 12, none of which is used for a second plaintext."""
+    """AES-256-GCM with a key of 32 bytes. A nonce has 12 bytes and is used for one plaintext only."""
 
     def encrypt(self, plaintext: bytes, context: bytes, nonce: bytes) -> bytes:
         """The ciphertext, and with it the tag that authenticates it and the context."""

@@ -74,9 +74,9 @@ class Entry:
 
 
 async def append(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
-    """Append entries in the caller's transaction, as the last it does: others who append wait for its end.
+    """Append entries in the transaction of the changes that they record, so that neither is stored without the other.
 
-    In the transaction of the changes that they record, so that neither is stored without the other.
+    Call it last in the transaction: other transactions that append wait for its end.
     """
     if not entries:
         return

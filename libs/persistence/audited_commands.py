@@ -1,8 +1,8 @@
 """Commands that are finished and not yet in the audit, found in the inbox.
 
 The audit is written a few seconds after a command is final, many in one transaction, so that a command does not wait
-for it. It leaves the inbox only when it is in the audit (`inbox_housekeeping`). One that was forgotten and begun anew
-in these seconds is there once, with its later outcome.
+for it. It leaves the inbox only when it is in the audit (`inbox_housekeeping`). A command that was forgotten and begun
+anew in these seconds is in the audit once, with its later outcome.
 """
 
 from __future__ import annotations
@@ -47,7 +47,10 @@ _AUDITED = (
 
 @dataclass(frozen=True, slots=True)
 class FinishedCommand:
-    """`principal` and `reply` encoded; no reply: forgotten, and `last_error` is the code of its caller's answer."""
+    """A command with its encoded principal and reply.
+
+    Without a reply it was forgotten, and `last_error` is the code of its caller's answer.
+    """
 
     command_id: UUID
     operation: str
@@ -60,7 +63,7 @@ class FinishedCommand:
 
 
 async def take(connection: AsyncConnection) -> list[FinishedCommand]:
-    """Up to `BATCH`, those first that were finished first, locked until the transaction ends."""
+    """Lock up to `BATCH` of them until the transaction ends, in the order in which they were finished."""
     rows = await connection.execute(_FINISHED)
     return [FinishedCommand(*values) for *values, _ in rows]
 

@@ -45,11 +45,11 @@ from libs.persistence.tables import database_life as table
 
 CHECK_SECONDS = 1.0
 REPORT_SECONDS = 10.0
-"""For which one process has a report to itself, longer than its request takes. Then any process repeats it."""
+"""How long one process has for a report: longer than its request takes. After that any process repeats it."""
 PAGE = 500
 PAGES = 200
-"""Of one provider's records, at most. With more of them since the last life that was checked, the present one stays
-unchecked.
+"""The most that are read of one provider's records. With more of them since the last life that was checked, the present
+life stays unchecked.
 """
 
 UNCHECKED = Gauge(
@@ -177,7 +177,7 @@ class Compared:
 
 
 Compare = Callable[[AsyncConnection, Sequence[str], datetime], Awaitable[Compared]]
-"""Compares a page of ids with the database. The last argument: what was final before is of a life that is trusted."""
+"""Compares a page of ids with the database. Last argument: what was final before it is of a life that is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class Continuity:
     """Checks each life of one service's database.
 
     Args:
-        transit_seconds: a write of an earlier life takes effect no later than so long after this life was first seen.
+        transit_seconds: how long after this life was first seen a write of an earlier life may still take effect.
         went_back: reports a case that was opened, within `REPORT_SECONDS`. It is called again, by any process, until it
             returns without an error.
     """

@@ -35,7 +35,11 @@ class CursorMoved(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Of the last entry applied, 0 before the first. `state`: where its provider goes on; see `feed_entries`."""
+    """How far a feed was applied: the position of the last entry, 0 before the first.
+
+    Args:
+        state: where the provider goes on (`libs.providers.feed_entries`).
+    """
 
     position: int
     state: str | None = None
@@ -71,7 +75,7 @@ async def move(
     """Move the cursor from `expected`, in the transaction of what the entries between caused.
 
     Args:
-        expected_state: that was read with `expected`.
+        expected_state: the state that was read with `expected`.
 
     Raises:
         CursorMoved: it does not stand at `expected`, or has another state.

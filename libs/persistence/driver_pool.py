@@ -18,7 +18,7 @@ from libs.persistence.availability import is_away
 from libs.persistence.vanished_server import ConnectionDoubt
 
 CLOSE_SECONDS = 2.0
-"""A connection that is given up has so long to cancel its statement and to close politely."""
+"""How long a connection that is given up has to cancel its statement and to close politely."""
 RECYCLE_SECONDS = 1800
 """An older connection is replaced, as it is in SQLAlchemy's pool: its server process has grown."""
 
@@ -35,7 +35,7 @@ class DriverPool:
     Raises what asyncpg raises, `TimeoutError` and `OSError`.
 
     Args:
-        connect_seconds: a wait for a connection ends with an error.
+        connect_seconds: after this time, a wait for a connection ends with an error.
     """
 
     def __init__(

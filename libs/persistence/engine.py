@@ -155,7 +155,7 @@ def open_database(
         "TimeZone": "UTC",
         **KEEPALIVE,
     }
-    connect_arguments(url, ca_file)  # what cannot work is told now
+    connect_arguments(url, ca_file)  # raises now for what cannot work
 
     async def connect() -> asyncpg.Connection:
         try:
@@ -181,7 +181,8 @@ def open_database(
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
-        # As few as are enough do all the work (8 of payments' 20 under load): each learns types and plans anew.
+        # Last in, first out: few connections do all the work (8 of payments' 20 under load), as each learns types and
+        # plans by itself.
         pool_use_lifo=True,
         pool_pre_ping=False,
         pool_recycle=RECYCLE_SECONDS,

@@ -54,7 +54,7 @@ async def add(connection: AsyncConnection, feed: str, positions: Mapping[str, in
 
 
 async def keep_longer(connection: AsyncConnection, feed: str, positions: int) -> None:
-    """Keep the ids until so many more positions are past: of a feed that is read again from its first entry, where
-    those applied last come last.
+    """Keep the ids for `positions` more entries. For a feed that is read again from its first entry, which meets the
+    newest ids last.
     """
     await connection.execute(_MOVE_UP, {"of_feed": feed, "by": positions})

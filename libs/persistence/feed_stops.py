@@ -194,12 +194,12 @@ async def request_skip(
 
 
 async def restart(connection: AsyncConnection, feed: str, *, apply_again: bool = False) -> bool:
-    """Have a stopped feed read from its provider's first entry, counting on from where it stands.
+    """Have a stopped feed read from its provider's first entry; its positions go on from where it stands.
 
-    Entries whose ids are kept are passed by.
+    Entries whose ids are kept are not applied again.
 
     Args:
-        apply_again: also when others are applied a second time.
+        apply_again: restart it also when ids are forgotten, so that their entries are applied a second time.
 
     Returns:
         False when it is not stopped, an entry stops it, or the provider's positions say where it goes on.

@@ -21,7 +21,7 @@ from libs.persistence.inbox import Leased
 from libs.persistence.tables import inbox as table
 
 MOST_NOTES = 1000
-"""Messages that are noted of one command, also those that it was begun by."""
+"""The most messages that are noted of one command, those that began it included."""
 
 _HAS_PLACE = func.cardinality(table.c.forgotten_messages) < MOST_NOTES
 # A parked command is past its caller's deadline when it was being forgotten, and goes on when it is retried.
@@ -46,7 +46,7 @@ _FORGET = _CHANGE.values(
 async def begin(connection: AsyncConnection, command: Leased, code: str) -> bool:
     """Stop driving the command. Called in a fenced transaction, before the error with this code is sent.
 
-    False when so many requests with its key were refused that it cannot be forgotten: it is driven on.
+    False when `MOST_NOTES` messages are noted of it, so that it cannot be forgotten: it is driven on.
     """
     begun = await connection.execute(_BEGIN, {"id": command.command_id, "code": code})
     return begun.rowcount == 1

@@ -131,7 +131,7 @@ _NOTE_REFUSED = (
 _HAS_NO_ORDER = select(table.c.command_id).where(
     table.c.command_id == bindparam("id"), table.c.ordering_key.is_(None)
 )
-# An identity column takes no other value, and Core has no word for it.
+# An identity column can be set to DEFAULT only, which Core cannot express.
 _GIVE_ORDER = (
     update(table)
     .where(table.c.command_id == bindparam("id"), table.c.ordering_key.is_(None))
@@ -162,7 +162,7 @@ async def accept_together(
     """Record commands of different ids that have no ordering key. Those whose ids are known are left out of the answer.
 
     Args:
-        leases: so many of them are leased at once; None stands for one that waits.
+        leases: how many of them, the first ones, are leased at once; the answer has None for one that waits.
     """
     leased = [uuid4() if number < leases else None for number in range(len(commands))]
     parameters = _parameters(commands, [None] * len(commands), leased, lease_seconds)
@@ -238,8 +238,9 @@ async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None
 
 
 async def give_order(connection: AsyncConnection, command_id: UUID, ordering_key: str) -> bool:
-    """Have a command that was recorded without an order come after those of this key that are open by now: it has to be
-    claimed anew then. False: it has its order. Called where the command's row is not locked.
+    """Give an ordering key to a command that was recorded without one: it comes after the open commands of that key.
+
+    True: the command has to be claimed anew. False: it has a key already. Called where its row is not locked.
     """
     found = await connection.execute(_HAS_NO_ORDER, {"id": command_id})
     if found.first() is None:

@@ -42,7 +42,7 @@ the database stalls for the length of two statements; a longer one delays events
 RENEWAL_SECONDS = 1.25
 ELECTION_SECONDS = 1.0
 STATEMENT_SECONDS = 1.5
-"""Of an election, a renewal or a release: a lease outlives two renewals that end by this."""
+"""The timeout of an election, a renewal or a release: a lease outlives two renewals that end by it."""
 RELEASE_SECONDS = 2.0
 RETRY_SECONDS = 0.25
 """Before a renewal is tried on another connection."""
@@ -199,7 +199,7 @@ async def _renew_for_ever(database: Database, term: Term) -> None:
 
 
 async def _renew(connection: asyncpg.Connection, term: Term) -> bool:
-    """Once, after the period. Whether the term goes on."""
+    """Wait for `RENEWAL_SECONDS` and renew the lease once. True while the term goes on."""
     loop = asyncio.get_running_loop()
     await asyncio.sleep(RENEWAL_SECONDS)
     asked_at = loop.time()
@@ -230,7 +230,7 @@ async def _end(database: Database, term: Term, renewal: asyncio.Task[None]) -> N
     """Release the lease, if it is still of this term. Raises nothing: a lease that is not released expires.
 
     Args:
-        renewal: was cancelled.
+        renewal: the task that renewed the lease, cancelled already.
     """
     log = structlog.get_logger("leadership")
     await asyncio.wait({renewal})

@@ -28,12 +28,12 @@ from libs.tls import BadCertificates, ca_file_setting
 LOCK = 0x62616E6B
 """The advisory lock of a run on one service's history, so that two runs cannot interleave."""
 LOCK_TIMEOUT = "2s"
-"""For which a revision waits for a table: services that need the table meanwhile wait behind it."""
+"""How long a revision waits for the lock of a table: services that need the table meanwhile wait behind it."""
 LOCK_ATTEMPTS = 30
 LOCK_PAUSE_SECONDS = 2.0
-"""Between two attempts, in which those who wait come first."""
+"""Between two attempts, so that the services that wait for the table come first."""
 LOCKED_OUT = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
-"""What services did meanwhile: the revision is tried again."""
+"""Errors of a revision that services at work cause: the revision is tried again."""
 
 
 _TAKE = text("SELECT pg_try_advisory_lock(:lock, hashtext(:service))")

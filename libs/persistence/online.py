@@ -66,7 +66,7 @@ def create_partitioned_index(name: str, table: str, definition: str) -> None:
 
 
 def drop_index(name: str) -> None:
-    """Of a table that has no partitions, if it is there."""
+    """Drop an index of a table that has no partitions, if it is there."""
     with _outside_of_transactions():
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 

@@ -80,7 +80,7 @@ _AFTER_AT, _AFTER_ID = bindparam("after_at", type_=INSTANT), bindparam("after_id
 
 
 def _page(key: Column[Any], *, newest: bool) -> Select[Any]:
-    """A page by this time; the open commands are read by the index of those, and sorted."""
+    """A page ordered by `key`: all open commands are read by an index, and sorted."""
     place, after = tuple_(key, table.c.command_id), tuple_(_AFTER_AT, _AFTER_ID)
     direction = desc if newest else asc
     return (
@@ -116,10 +116,10 @@ async def page(
     newest: bool,
     limit: int,
 ) -> list[OpenCommand]:
-    """Commands that are not final, for operators: by the time at which they were accepted, or of `parked` ones parked.
+    """A page of commands that are not final, for operators, by the time of acceptance or, of `parked` ones, of parking.
 
     Args:
-        parked: None: those that are driven, too.
+        parked: True: only parked ones; False: only others; None: all.
         after: time and id of the last one of the page before.
     """
     statement = _PAGES["parked_at" if parked else "accepted_at", newest]

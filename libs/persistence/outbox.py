@@ -48,7 +48,7 @@ _RECORD = insert(table).from_select([column.name for column in _EVENTS.c], selec
 async def record(connection: AsyncConnection, *events: Event) -> None:
     """Record the events, in their order, in the caller's transaction, whose commit wakes the relay of this process.
 
-    An event that does not say what caused it was caused by what this task works for.
+    An event without a request id or a trace gets those that this task works for.
     """
     if not events:
         return

@@ -58,7 +58,7 @@ _UNPARK = _CHANGE.values(
     forgetting=False,
     due_at=func.clock_timestamp(),
 )
-# An identity column takes no other value, and Core has no word for it.
+# An identity column can be set to DEFAULT only, which Core cannot express.
 _UNPARK_AS_LAST = _UNPARK.values(sequence=text("DEFAULT"))
 _ABANDON = _CHANGE.values(
     finished_at=func.clock_timestamp(),
@@ -105,7 +105,9 @@ async def count_fault(
 
 
 async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | None:
-    """Make the command due now, its faults counted anew. Its former state; None when it is final or unknown.
+    """Make the command due now; the faults of a parked one are counted from 0.
+
+    Returns its former state, None when it is final or unknown.
 
     A parked one comes after those of its order, which did not wait for it. One without an order keeps its place among
     all that were accepted: what a later one has set stays.
@@ -125,7 +127,7 @@ async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | 
 
 
 async def hold(connection: AsyncConnection, command_id: UUID, *, seconds: float) -> None:
-    """Have an open command that no process drives rest for so long at least; a parked one rests anyway."""
+    """Make an open command that no process drives due after `seconds` at the earliest; a parked one is never due."""
     await connection.execute(_HOLD, {"id": command_id, "pause": timedelta(seconds=seconds)})
 
 

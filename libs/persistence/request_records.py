@@ -17,7 +17,9 @@ from libs.persistence.tables import inbox, outbox, outbox_unroutable
 
 MOST_COMMANDS = 20
 LOOKED_AT = 1_000
-"""Commands with one request id at most, of which the latest are shown; of more, any of them."""
+"""The most commands with one request id that are looked at; the latest of these are shown. Where there are more, any of
+them are looked at.
+"""
 MOST_WAITING = 50
 WAITING_LOOKED_AT = 10_000
 """Events that wait to be published, the latest: the outbox has no index by request, since it is nearly always empty."""
@@ -122,7 +124,7 @@ class WaitingEvent:
 async def commands_of(
     connection: AsyncConnection, request_id: str
 ) -> tuple[list[RequestedCommand], bool]:
-    """The latest, the oldest of them first, and whether there are more."""
+    """The latest commands of the request, the oldest of them first, and whether there are more."""
     rows = (await connection.execute(_COMMANDS, {"request_id": request_id})).all()
     found = [RequestedCommand(*row) for row in rows[:MOST_COMMANDS]]
     return found[::-1], len(rows) > MOST_COMMANDS
@@ -131,7 +133,7 @@ async def commands_of(
 async def waiting_events_of(
     connection: AsyncConnection, request_id: str
 ) -> tuple[list[WaitingEvent], bool]:
-    """Among the latest of those that wait, and whether there may be more."""
+    """Events of the request among the latest that wait, and whether there may be more."""
     found = [
         WaitingEvent(is_unroutable, *row)
         for is_unroutable, statement in _WAITING.items()

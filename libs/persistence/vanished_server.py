@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 DOUBT_SECONDS = 5.0
-"""A connection whose use is given up after so long may have lost its server."""
+"""A connection whose use is given up after this time or later may have lost its server."""
 
 
 class ConnectionDoubt:
