@@ -16,7 +16,7 @@ BACKLOG = 1024
 
 
 async def addresses_of(host: str, port: int) -> list[tuple[int, Any]]:
-    """Family and address of each. Raises OSError."""
+    """The addresses of a host, each with its family. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys((item[0], item[4]) for item in found))
 

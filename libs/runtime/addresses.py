@@ -53,7 +53,7 @@ def normal_form(address: str) -> str:
 
 @lru_cache(maxsize=ADDRESSES_KEPT)
 def counted_as(address: str) -> str:
-    """The address failures are counted under: an IPv6 host can choose among its /64.
+    """What a caller is counted as: its address, or the /64 of an IPv6 host, which can choose among these addresses.
 
     An IPv4 address that is written as IPv6 counts as itself: all of these are in one /64.
     """

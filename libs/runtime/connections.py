@@ -22,9 +22,9 @@ from prometheus_client import Counter, Gauge
 
 SWEEP_SECONDS = 1.0
 MOST_AHEAD_BYTES = 1024 * 1024
-"""Of a request's body, and of requests that are sent before the answer to it."""
+"""The most that may arrive while a request is under way: its body, and requests sent before its answer."""
 COLLECTED_BYTES = 16 * 1024 * 1024
-"""The garbage collector is called whenever so much has arrived on all connections."""
+"""The garbage collector is called whenever this much has arrived on all connections."""
 
 OPEN = Gauge("bankside_http_connections", "Connections of callers.")
 FIRST_REQUESTS_SECONDS = 0.02
@@ -97,7 +97,7 @@ class _Connection(asyncio.Protocol):
         self._headers_began = None
 
     def end_request(self) -> None:
-        """Also the body has been read, or thrown away."""
+        """The request was handled, and its body was read or thrown away."""
         self._requests -= 1
         if not self._requests:
             self._ahead_bytes = 0
@@ -152,7 +152,7 @@ class Connections:
     Args:
         count_as: the name under which connections from a peer's address are counted, None where they are not: those
             of a trusted proxy are many callers'.
-        per_address, in_all: at most so many.
+        per_address, in_all: the most connections of one address, and of all.
         stalled_seconds: from the first byte of a request to the end of its headers, and while a caller takes nothing of
             an answer.
     """
@@ -183,7 +183,7 @@ class Connections:
 
     @property
     def middleware(self) -> Middleware:
-        """The outermost of an application: it tells of each request when it begins and ends."""
+        """The outermost middleware of an application: it notes when each request begins and ends."""
 
         @web.middleware
         async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -226,8 +226,8 @@ class Connections:
         await asyncio.sleep(seconds)
 
     async def first_requests(self, seconds: float) -> None:
-        """Once no connection is accepted any more: wait until those of the last `seconds` have had a request, which is
-        on its way, or so long.
+        """Wait until each connection has had a request or is older than `seconds`: on a new one, the first request may
+        still be on its way. Called once no connection is accepted any more.
         """
         while True:
             since = time.monotonic() - seconds
@@ -260,10 +260,11 @@ class Connections:
             self._wait(connection)
 
     def received(self, count: int) -> None:
-        """Called by a connection when so much has arrived.
+        """Called by a connection when `count` bytes have arrived.
 
         aiohttp keeps what it has read of a request that its parser refuses, half a megabyte at most, in a cycle of
-        objects: their number would not have the garbage collector come before there are hundreds of megabytes.
+        objects. The garbage collector goes by the number of objects: by itself it would come only after hundreds of
+        megabytes.
         """
         self._uncollected_bytes += count
         if self._uncollected_bytes >= COLLECTED_BYTES:
@@ -284,7 +285,7 @@ class Connections:
                 self._waiting_from.pop(address, None)
 
     def _close_one(self, waiting: _Waiting | None, new: _Connection, bound: str) -> None:
-        """The one that is missed the least; the new one when all the others have verified requests under way."""
+        """Close the one that is missed the least, or the new one when all others have verified requests under way."""
         missed_least = (waiting.missed_least() if waiting is not None else None) or new
         self.remove(missed_least)  # at once: many may come before its loss is reported
         missed_least.abort(bound)
@@ -295,7 +296,7 @@ class Connections:
             self._waiting_from.setdefault(connection.address, _Waiting()).add(connection)
 
     def leave(self, connection: _Connection) -> None:
-        """Called by a connection with a verified request: it is not closed for another one."""
+        """Called when a connection has a verified request, or is lost: it is not closed for another one."""
         self._waiting.remove(connection)
         if connection.address is not None and connection.address in self._waiting_from:
             self._waiting_from[connection.address].remove(connection)

@@ -25,11 +25,12 @@ FAILED = Counter(
 
 
 class Handshakes:
-    """
+    """The TLS handshakes under way of one listener, bounded in number and time.
+
     Args:
         count_as: as of `Connections`.
-        per_address, in_all: handshakes under way at most.
-        seconds: a longer one is given up.
+        per_address, in_all: the most handshakes of one address, and of all.
+        seconds: a longer handshake is given up.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Handshakes:
         self._of_address: dict[str, dict[asyncio.Task[None], None]] = {}
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """For handshakes that begin from now on."""
+        """Use this context for handshakes that begin from now on."""
         self._context = context
 
     async def accept_for_ever(

@@ -11,7 +11,7 @@ RESERVED_DESCRIPTORS = 256
 
 
 def possible_connections(service: str, wanted: int) -> int:
-    """As many of them as this process may have files open for, once that is raised as far as is needed and allowed.
+    """How many of the `wanted` connections this process may have open, once its limit of files is raised as needed.
 
     Raises:
         Misconfigured: the system allows too few files.

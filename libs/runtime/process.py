@@ -4,8 +4,7 @@
 
 enters with everything started and leaves with everything closed. On SIGTERM or SIGINT readiness goes off first, then
 `serve` leaves, bounded by `shutdown_seconds`; one that is still starting, such as waiting for its database, is
-cancelled. A background task that dies ends the process loudly (exit 70), so that
-the supervisor starts a whole one anew.
+cancelled. A background task that dies ends the process loudly (exit 70), so that the supervisor starts it anew.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
 
 EXIT_CRASHED = 70
 YOUNG_OBJECTS = 10_000
-"""Between two garbage collections. Few of these objects are garbage: reference counting frees nearly all."""
+"""New objects between two garbage collections. Few are garbage: reference counting frees nearly all."""
 
 
 class Misconfigured(Exception):

@@ -15,7 +15,7 @@ WELL_KNOWN = frozenset({"guest", "password", "postgres", "bankside", "changeme",
 
 
 def is_on_this_machine(host: str) -> bool:
-    """A loopback address, `localhost`, or the path of a socket."""
+    """Whether the host is a loopback address, `localhost`, or the path of a socket."""
     if host in ("", "localhost") or host.startswith("/"):
         return True
     try:
@@ -33,9 +33,11 @@ def plaintext_database(variable: str, url: str, allowed: frozenset[str]) -> Iter
 def plaintext_server(
     variable: str, url: str, scheme: str, allowed: frozenset[str]
 ) -> Iterator[str]:
-    """
+    """The refusal of an unencrypted connection to a server that is not on this machine.
+
     Args:
         scheme: of URLs whose connections are encrypted, such as `amqps`.
+        allowed: hosts where the connection need not be encrypted.
     """
     parts = urlsplit(url)
     host, is_encrypted = parts.hostname or "", parts.scheme == scheme
@@ -67,7 +69,8 @@ def password_of(url: str) -> str:
 
 
 def weak_secrets(secrets: Mapping[str, str]) -> Iterator[str]:
-    """
+    """The refusals of secrets that can be guessed, are short, or are the same as another.
+
     Args:
         secrets: by the name of what sets them.
     """

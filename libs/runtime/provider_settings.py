@@ -79,7 +79,9 @@ class ProviderSettings(ServiceSettings):
 
     @classmethod
     def chosen(cls) -> dict[Company, list[Role]]:
-        """As `companies`, before the settings are read, which refuses a name that is no company's: here the default."""
+        """As `companies`, from the environment. A name that is no company's counts as the default here: the settings
+        refuse it when they are read.
+        """
         chosen: dict[Company, list[Role]] = {}
         for role in cls.roles():
             names = names_of(cls.model_fields[f"{role}_provider"])

@@ -24,7 +24,7 @@ TOGETHER_BYTES = 4096
 
 
 def add_asked(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """structlog processor: whom the line is about."""
+    """structlog processor: add the request id and the key that this task works for."""
     if (now := asked.get()) is not None:
         event.setdefault("request_id", now.request_id)
         event.setdefault("key", now.key)
@@ -55,7 +55,7 @@ def _now() -> str:
 
 
 class Details(TypedDict, total=False):
-    """`status`: of the HTTP response. `command`: the id of one that was driven, so many times by `attempts`."""
+    """`status`: of the HTTP response. `command`: the id of a command. `attempts`: how many times it was driven."""
 
     status: int
     command: str
@@ -116,7 +116,7 @@ class RequestLog:
         seconds: float,
         **details: Unpack[Details],
     ) -> None:
-        """Log what came of a request or a message, for `asked`.
+        """Log what came of a request or a message, with the request id and key that this task works for (`asked`).
 
         Args:
             outcome: "ok", or the code of the error that it was answered with.
@@ -140,7 +140,7 @@ class RequestLog:
         self._lines.write_soon(_encode(line) + b"\n")
 
     def line(self, event: str, **fields: str | float | None) -> None:
-        """Log something that is no request, of which there are as many: ids and figures, nothing sensitive."""
+        """Log an event that is as frequent as requests. Ids and figures, nothing sensitive."""
         if self._lines is None:
             return
         line = {"event": event, "service": self._service, "timestamp": _now(), "level": "info"}

@@ -119,4 +119,4 @@ class CommandSettings(MessagingSettings):
     """A service that carries out commands."""
 
     lease_seconds: float = Field(default=LEASE_SECONDS, ge=1, le=300)
-    """After a crash, another process goes on with a command when so long has passed."""
+    """After a crash, another process goes on with a command when this time has passed."""

@@ -26,7 +26,7 @@ EXIT_MISCONFIGURED = 78
 
 
 OWN = frozenset({"amqp_url"})
-"""Logins: each service has its own, and is never given one for all. So it is with key rings."""
+"""Logins: each service has its own, so no variable sets one for all. The same holds for key rings."""
 KEY_RING = "_keys"
 """How the name of a field with a key ring ends."""
 
@@ -83,7 +83,7 @@ class ProcessSettings(BaseSettings):
     simulates_providers: ClassVar[bool] = False
     """It knows the tokens of its callers, as a provider does."""
     identified_by: ClassVar[str]
-    """The setting that every environment of the service has, and no other one: `bankside doctor` tells it by this."""
+    """A setting that every environment of this service has, and no other: `bankside doctor` knows the service by it."""
 
     profile: Literal["development", "production"] = "development"
     """`production` refuses what is only fit for development, with a sentence for each."""
@@ -158,7 +158,7 @@ class ProcessSettings(BaseSettings):
         yield from weak_secrets(self.random_secrets())
 
     async def refusals_at_start(self) -> list[str]:
-        """What production refuses once it asks others: see `libs.runtime.start_checks`. Subclasses add theirs."""
+        """What production refuses after asking servers: see `libs.runtime.start_checks`. Subclasses add theirs."""
         return []
 
     def hosts_in_plaintext(self) -> frozenset[str]:
@@ -207,8 +207,8 @@ class ListeningSettings(ProcessSettings):
     """Of a process to which callers connect by way of a load balancer."""
 
     drain_seconds: float = Field(default=1, ge=0, le=60)
-    """At a stop, requests are still taken for so long, and each connection is closed after its next answer. At most
-    a third of `BANKSIDE_SHUTDOWN_SECONDS`, so that requests under way have the rest.
+    """How long requests are still taken at a stop, while each connection is closed after its next answer. At most a
+    third of `BANKSIDE_SHUTDOWN_SECONDS`, so that requests under way have the rest.
     """
 
     @property

@@ -85,7 +85,8 @@ async def clock_refusals(database_url: str, ca_file: str | None) -> list[str]:
 
 
 async def provider_refusals(logins: Mapping[str, Login], ca_file: str | None) -> list[str]:
-    """
+    """The refusals of simulators that answer in place of providers.
+
     Args:
         logins: by the variables of their URLs.
     """
