@@ -11,11 +11,13 @@ MOST_DOUBLINGS = 32
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Args:
-    first_seconds: the pause after the first failure.
-    longest_seconds: the bound of the pauses, before jitter.
-    factor: each pause is so many times the one before.
-    jitter: the share by which a pause is shortened or lengthened at random, so that clients do not retry in step.
+    """Pauses that grow with each failure in a row.
+
+    Args:
+        first_seconds: the pause after the first failure.
+        longest_seconds: the bound of the pauses, before jitter.
+        factor: a pause divided by the one before it.
+        jitter: the share by which a pause is shortened or lengthened at random, so that clients do not retry in step.
     """
 
     first_seconds: float
@@ -24,7 +26,7 @@ class Backoff:
     jitter: float = 0.0
 
     def pause_seconds(self, failures: int) -> float:
-        """The pause after so many failures in a row, at least one."""
+        """The pause after this number of failures in a row, 1 or more."""
         growth = self.factor ** min(failures - 1, MOST_DOUBLINGS)
         pause = min(self.first_seconds * growth, self.longest_seconds)
         return pause * random.uniform(1 - self.jitter, 1 + self.jitter)  # noqa: S311 - no secret

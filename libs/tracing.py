@@ -102,7 +102,7 @@ def span(name: str, kind: Kind, parent: str, attributes: Attributes) -> Spanning
 
 
 def ended(name: str, kind: Kind, parent: str, attributes: Attributes, *, seconds: float) -> None:
-    """Record a span below one that `parent` gave, which took so long and ends now."""
+    """Record a span below one that `parent` gave, which took `seconds` and ends now."""
     if _tracer is not None:
         _tracer.ended(name, kind, parent, attributes, seconds)
 

@@ -11,7 +11,8 @@ from playwright.async_api import Browser, async_playwright
 
 @contextlib.asynccontextmanager
 async def chromium(program: str) -> AsyncIterator[Browser]:
-    """
+    """A browser for the body.
+
     Args:
         program: of Chromium. As root it does without its sandbox, which cannot be made for root.
     """

@@ -276,8 +276,10 @@ def _wait_until_ready(
 
 
 def _give_up(state: LocalState, names: list[str], why: str, *, is_ours: bool) -> NoReturn:
-    """Args:
-    is_ours: this command has started the stack; one that it found running goes on.
+    """Raise the error of a stack that does not become ready, with the end of a service's log.
+
+    Args:
+        is_ours: this command has started the stack, which it stops; one that it found running goes on.
     """
     log = state.log(names[0])
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []

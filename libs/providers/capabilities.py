@@ -37,7 +37,8 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class RoleCapabilities:
-    """
+    """What a company's adapters can do in one role.
+
     Args:
         writes, changes: of what is created, and of its changes; None where services write nothing.
         keeps_refusals: a refusal is found under the key of its write.

@@ -52,9 +52,10 @@ class Simulator:
         return self.host is not None and urlsplit(url).hostname == self.host
 
     def has_answered(self, server: str | None) -> bool:
-        """
+        """Whether the simulator gave an answer.
+
         Args:
-            server: the `Server` header of an answer.
+            server: the `Server` header of the answer.
         """
         return self.server is not None and server == self.server
 

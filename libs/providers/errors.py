@@ -65,7 +65,7 @@ class AttemptFailed(Exception):
 
     Args:
         status: that of the answer, when there was one.
-        retry_after_seconds: for so long the provider wants no request, as it said; a bound is the transport's.
+        retry_after_seconds: how long the provider wants no request, as it said; the transport bounds it.
     """
 
     def __init__(

@@ -48,7 +48,7 @@ caller's near deadline is not the provider's fault.
 AnswerT = TypeVar("AnswerT")
 
 Exchange = Callable[[float], Awaitable[AnswerT]]
-"""Makes one exchange within so many seconds. Raises ProviderRefusal, AttemptFailed; a timeout is TIMED_OUT."""
+"""Makes one exchange within this number of seconds. Raises ProviderRefusal, AttemptFailed; a timeout is TIMED_OUT."""
 
 
 class Exchanges:

@@ -37,9 +37,11 @@ class Accepted(Generic[AnswerT_co]):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Args:
-    code: the provider's own.
-    detail: the provider's sentence; shown to operators, never logged.
+    """The write did not happen, and will not under this key: the provider refused it.
+
+    Args:
+        code: the provider's own.
+        detail: the provider's sentence; shown to operators, never logged.
     """
 
     reason: Reason
@@ -54,9 +56,11 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Args:
-    sent: whether this attempt sent the write; False when it only looked the write up.
-    needs_operator: a resend is not safe any more, and looking the write up gives no answer.
+    """The write may have happened, or may still happen.
+
+    Args:
+        sent: whether this attempt sent the write; False when it only looked the write up.
+        needs_operator: a resend is not safe any more, and looking the write up gives no answer.
     """
 
     why: str

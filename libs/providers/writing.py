@@ -27,7 +27,7 @@ import structlog
 from libs.providers.outcomes import Absent, Accepted, Finding, NotSent, Outcome, Refused, Unknown
 
 KEY_MARGIN_SECONDS = 60.0
-"""The provider counts a key's age from its arrival, by a clock that may differ by so much from the database's."""
+"""The provider counts a key's age from its arrival, by a clock that may differ by this much from the database's."""
 
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 AnswerT = TypeVar("AnswerT")
@@ -41,7 +41,7 @@ class Capabilities:
 
     Args:
         keys_remembered_seconds: how long an idempotency key is remembered, at least; None: for ever.
-        longest_transit_seconds: a request takes effect no later than so long after it was sent.
+        longest_transit_seconds: the longest time from the sending of a request until it takes effect.
         takes_keys: False: a copy that arrives late has its effect once more, and would undo a later write. None is sent
             while an earlier one may be on its way.
         shows_writes: False: a write that arrived may be looked up in vain, as where the provider shows a part of what
@@ -54,7 +54,7 @@ class Capabilities:
     shows_writes: bool = True
 
     def within(self, hours: float | None, transit_seconds: float) -> Capabilities:
-        """These with an operator's settings: keys are remembered for so long; None: as promised."""
+        """These with an operator's settings: keys are remembered for `hours`; None: as the provider promises."""
         remembered = self.keys_remembered_seconds if hours is None else hours * 3600
         return replace(
             self, keys_remembered_seconds=remembered, longest_transit_seconds=transit_seconds

@@ -21,7 +21,8 @@ _HISTORY = """
 
 
 async def fill_wires(url: str, count: int) -> None:
-    """
+    """Store this number of completed wires with their history.
+
     Args:
         url: of the owner of the tables.
     """

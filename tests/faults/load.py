@@ -120,7 +120,8 @@ class Load:
         subscriber: Subscriber,
         pause_seconds: float = PAUSE_SECONDS,
     ) -> None:
-        """
+        """Prepare the callers; none calls yet.
+
         Args:
             customer_ids: of customers that are updated, each by a caller of its own.
             pause_seconds: between an answer and the caller's next command.

@@ -62,8 +62,10 @@ class _OfThisThread(io.StringIO):
 
 @dataclass
 class AnsweredOperators:
-    """Args:
-    handlers: by service; one that is not among them does not answer.
+    """Runs commands of operators, which handlers in this process answer.
+
+    Args:
+        handlers: by service; one that is not among them does not answer.
     """
 
     environment: Environment

@@ -17,7 +17,8 @@ Row = dict[str, Any]
 
 
 class Bank:
-    """
+    """What tests ask of a bank. Attributes of the class tell where the banks differ.
+
     Args:
         judges_each: it verifies a business and each of its persons by itself, and says of each that it is not decided.
         restricts_accounts: an account can be restricted by itself, which its readers are shown and told.

@@ -27,7 +27,8 @@ class Span:
 
 @dataclass
 class Collector:
-    """
+    """A collector of traces that keeps what it gets.
+
     Args:
         heard: all bodies.
     """

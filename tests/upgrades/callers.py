@@ -38,7 +38,8 @@ THRESHOLD = 50
 
 
 class Callers:
-    """
+    """The callers of one upgrade: a load, reads, subscriptions, approved wires, and an operator.
+
     Args:
         payer: has a policy, by which its wires wait for an approval.
         approver: another key of that customer.

@@ -33,7 +33,8 @@ SHARED = (
 
 
 class Releases:
-    """
+    """The stacks of the previous and the present release.
+
     Args:
         front: the stack as callers and operators see it: the bank, and the address of the gateways.
     """

@@ -26,13 +26,15 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.lists import LARGEST_PAGE
 
 OVERLAP = timedelta(minutes=5)
-"""An event that appears later than so long after its time is not seen."""
+"""An event that appears in the list later than this after its time is not seen."""
 SHORT_OVERLAP = timedelta(seconds=5)
 """Read again by each fetch. The whole overlap may be many pages, and a fetch at the feed's end follows several times a
 second.
 """
 WHOLE_EVERY_SECONDS = 15.0
-"""A fetch reads the whole overlap when so long has passed since one did that found nothing late."""
+"""A fetch reads the whole overlap when as much time has passed since the last one that did, or when that one found late
+events.
+"""
 REMEMBERED = 1000
 """Applied events in a state. With more of them in the overlap, the overlap is shorter."""
 PAGES = 60
@@ -93,10 +95,12 @@ def _before(newest: datetime, overlap: timedelta) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class ListedEvent:
-    """Args:
-    item: as it came, not decoded.
-    event_id: Increase's, or made of the item when it has none.
-    state: where the feed goes on once this event is applied.
+    """An event of Increase's list.
+
+    Args:
+        item: as it came, not decoded.
+        event_id: Increase's, or made of the item when it has none.
+        state: where the feed goes on once this event is applied.
     """
 
     item: Any

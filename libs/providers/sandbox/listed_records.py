@@ -16,7 +16,8 @@ from libs.providers.sandbox.http import ProviderClient
 
 @dataclass(frozen=True)
 class ListedRecords:
-    """
+    """One list of the sandbox.
+
     Args:
         rows: the list's path and the name of its rows in the answer; it takes `order=newest`, `before` and `limit`.
         our_id: the field of a row that has our id.

@@ -36,7 +36,8 @@ ENDINGS = {
 
 
 class OnboardingBank(Protocol):
-    """
+    """A bank behind both ports of onboarding.
+
     Args:
         numbers_versions: what it says of an identity has a version that grows.
         knows_owners: external accounts belong to its customers.

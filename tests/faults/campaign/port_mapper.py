@@ -22,7 +22,8 @@ CREATION = 1
 
 
 class PortMapper:
-    """
+    """The port mapper of one node.
+
     Args:
         ports: of the nodes' distribution, by the part of their names before the @.
         registered: who has registered at any of the mappers, tools like `rabbitmqctl` among them, to which every node

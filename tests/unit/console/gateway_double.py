@@ -18,7 +18,8 @@ AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
 
 @dataclass
 class GatewayDouble:
-    """
+    """A gateway that gives prepared answers and notes what it was asked.
+
     Args:
         answers: by the names of operations: data, an error that is raised, or a function of the command.
         asked: the commands so far, with the names of their operations and the token of their session.

@@ -59,8 +59,10 @@ class Bank:
         return account.id, external.id
 
     async def decide(self, entity_id: str, *issues: str) -> None:
-        """Args:
-        issues: their categories.
+        """Have the bank find issues with an entity.
+
+        Args:
+            issues: their categories.
         """
         body = {"issues": issues}
         await self.sdk.post(f"/fake/entities/{entity_id}", cast_to=httpx.Response, body=body)
