@@ -190,6 +190,24 @@ async def test_what_cannot_be_sent_is_an_error_of_the_caller_at_once(play: Run) 
     assert server.received == []
 
 
+async def test_what_is_no_finite_number_is_refused_by_the_name_of_its_field(play: Run) -> None:
+    script = """
+        await show(client.setWirePolicy("c1", { per_wire_limit: Number("1,000") }));
+        await show(client.onboardCustomer({ persons: [{ ownership_percentage: -Infinity }] }));
+        await show(client.listWires({ limit: NaN }));
+        await show(client.listSettlementCalculations("a1", { source: Infinity }));
+    """
+    async with gateway(success({})) as server:
+        refused = await play(server, script)
+
+    assert [error["name"] for error in refused] == ["TypeError"] * 4
+    assert [error["message"] for error in refused] == [
+        f"{name} is no finite number."
+        for name in ("per_wire_limit", "ownership_percentage", "limit", "source")
+    ]
+    assert server.received == []
+
+
 async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
     value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}
     refused = problem(

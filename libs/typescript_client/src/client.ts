@@ -135,18 +135,25 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
   const rest: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(values)) {
     if (value === undefined) continue;
+    finite(name, value);
     if (operation.headers?.includes(name)) headers[name] = String(value);
     else rest[name] = value;
   }
   const url = new URL(baseUrl.replace(/\/+$/, "") + path);
   let body = new Uint8Array();
   if (operation.takesBody) {
-    body = new TextEncoder().encode(JSON.stringify(rest));
+    body = new TextEncoder().encode(JSON.stringify(rest, finite));
     headers["Content-Type"] = "application/json";
   } else {
     url.search = new URLSearchParams(rest as Record<string, string>).toString();
   }
   return { url, headers, body };
+}
+
+/** The value, unless it is a number that JSON would write as null, which takes a limit away. */
+function finite(name: string, value: unknown): unknown {
+  if (typeof value === "number" && !Number.isFinite(value)) throw new TypeError(`${name} is no finite number.`);
+  return value;
 }
 
 /** Whether all pages are read before the first item is given: items leave a list of one state as they change. */

@@ -377,6 +377,20 @@ async def test_a_float_is_refused_before_anything_is_sent(kind: str) -> None:
     assert server.received == []
 
 
+@pytest.mark.parametrize("text", ["NaN", "-Infinity"])
+async def test_what_is_no_finite_number_is_refused_by_the_name_of_its_field(
+    kind: str, text: str
+) -> None:
+    owner = {"ownership_percentage": Decimal(text)}
+    async with gateway(success({})) as server, calling(kind, server.base_url) as call:
+        with pytest.raises(TypeError, match=r"^per_wire_limit is no finite number"):
+            await call("set_wire_policy", "c1", per_wire_limit=Decimal(text))
+        with pytest.raises(TypeError, match=r"^ownership_percentage is no finite number"):
+            await call("onboard_customer", persons=[owner])
+
+    assert server.received == []
+
+
 def test_an_address_that_is_no_gateways_is_refused_at_once() -> None:
     with pytest.raises(ValueError, match="not that of a gateway"):
         Client("bank.example.com", "sub_x", "secret")

@@ -20,7 +20,7 @@ def encode(value: Any) -> bytes:
     Raises:
         TypeError: the value, or a part of it, has no form in JSON. So has a float: an amount is a Decimal or an int.
     """
-    return _text(value).encode()
+    return _text("The value", value).encode()
 
 
 def decode(data: bytes) -> Any:
@@ -45,20 +45,24 @@ def read(kind: Any, value: Any) -> Any:
     return _reader(kind)(value)
 
 
-def _text(value: Any) -> str:
+def _text(name: str, value: Any) -> str:
+    """`name` is that of the nearest field, for errors."""
     match value:
         case None | bool() | str() | int():
             return json.dumps(value, ensure_ascii=False)
         case Decimal() if value.is_finite():
             return format(value, "f")
+        case Decimal():
+            raise TypeError(f"{name} is no finite number: NaN and Infinity are no amounts.")
         case datetime() if value.tzinfo is None:
             raise TypeError("A date-time needs its time zone.")
         case date():
             return f'"{value.isoformat()}"'
         case Mapping():
-            return f"{{{','.join(f'{json.dumps(str(k))}:{_text(v)}' for k, v in value.items())}}}"
+            members = (f"{json.dumps(str(k))}:{_text(str(k), v)}" for k, v in value.items())
+            return f"{{{','.join(members)}}}"
         case list() | tuple():
-            return f"[{','.join(_text(item) for item in value)}]"
+            return f"[{','.join(_text(name, item) for item in value)}]"
         case float():
             raise TypeError("An amount is a Decimal or an int; a float loses digits.")
         case _:
