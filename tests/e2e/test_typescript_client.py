@@ -347,6 +347,31 @@ async def test_pages_of_deposit_locations_are_of_the_load_of_the_first_one(play:
     assert (first, second) == ("limit=1", "limit=1&load_date=2026-03-02&page=2")
 
 
+async def test_null_is_left_out_of_headers_and_query_and_kept_in_a_body(play: Run) -> None:
+    first = {"limit": 1, "total": 2, "offset": 0}
+    page = success([{"location_id": 1}], pagination=first, as_of_date="2026-03-02")
+    nothing = success([])
+    script = """
+        const due = { token_type: "rrc", settlement_date: "2025-01-01" };
+        await client.listSettlementCalculations("a1", { ...due, source: null });
+        await client.listWires({ state: null, page: null });
+        await all(client.listDepositLocations("a1", { limit: 1, page: null, load_date: null }));
+        await client.setWirePolicy("c1", { per_wire_limit: null });
+    """
+    async with gateway(nothing, nothing, page, nothing, success({})) as server:
+        await play(server, script)
+
+    [calculations, wires, _, following, policy] = server.received
+    assert "source" not in calculations.headers
+    assert wires.target == "/customer/wires"
+    assert set(following.target.partition("?")[2].split("&")) == {
+        "limit=1",
+        "page=2",
+        "load_date=2026-03-02",
+    }
+    assert policy.body == b'{"per_wire_limit":null}'
+
+
 def plain(status: int, body: Any) -> Callable[[], web.Response]:
     """JSON that is neither an envelope nor a problem."""
     content = encode(body)

@@ -121,6 +121,7 @@ async function bounded(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
+/** The URL, headers and body of a call. `null` is left out of headers and query; a body keeps it. */
 function parts(baseUrl: string, operation: Operation, pathValues: readonly string[], values: Values) {
   const left = [...pathValues];
   const path = operation.path.replace(/\{\w+\}/g, () => {
@@ -134,9 +135,10 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
   };
   const rest: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(values)) {
-    if (value === undefined) continue;
+    const isHeader = operation.headers?.includes(name);
+    if (value === undefined || (value === null && (isHeader || !operation.takesBody))) continue;
     finite(name, value);
-    if (operation.headers?.includes(name)) headers[name] = String(value);
+    if (isHeader) headers[name] = String(value);
     else rest[name] = value;
   }
   const url = new URL(baseUrl.replace(/\/+$/, "") + path);
@@ -158,8 +160,8 @@ function finite(name: string, value: unknown): unknown {
 
 /** Whether all pages are read before the first item is given: items leave a list of one state as they change. */
 function isReadAhead(operation: Operation, values: Values): boolean {
-  const { state, status } = values as { state?: string; status?: string };
-  return operation.pages === "page" && (state !== undefined || status !== undefined);
+  const { state, status } = values as { state?: string | null; status?: string | null };
+  return operation.pages === "page" && (state != null || status != null);
 }
 
 /** The query of the page that follows; undefined after the last one. */
@@ -167,7 +169,7 @@ function nextValues<T>(operation: Operation, given: Values, page: Answer<T[]>): 
   const last = page.data.at(-1);
   if (last === undefined || operation.pages === undefined) return undefined;
   // Deposit locations are all of the load of the first page, also when another one comes between two pages.
-  const isOfLoad = page.asOfDate && (given as { load_date?: string }).load_date === undefined;
+  const isOfLoad = page.asOfDate && (given as { load_date?: string | null }).load_date == null;
   const values = isOfLoad ? { ...given, load_date: page.asOfDate } : given;
   if (operation.pages === "after") return { ...values, after: (last as { id: string }).id };
   const number = Number((values as { page?: number }).page ?? 1);

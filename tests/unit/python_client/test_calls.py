@@ -15,11 +15,13 @@ from aiohttp import web
 
 from bankside_client import (
     AsyncClient,
+    AsyncPage,
     BanksideError,
     Client,
     Conflict,
     InvalidRequest,
     OutcomeUnknown,
+    Page,
     ServerError,
     Unavailable,
     exchange,
@@ -82,7 +84,7 @@ async def calling(kind: str, base_url: str, **more: Any) -> AsyncIterator[Call]:
 
             def call(name: str, *args: Any, **values: Any) -> Any:
                 made = getattr(client, name)(*args, **values)
-                return list(made) if name.startswith("list") else made
+                return list(made) if isinstance(made, Page) else made
 
             async def in_thread(name: str, *args: Any, **values: Any) -> Any:
                 return await asyncio.to_thread(call, name, *args, **values)
@@ -93,7 +95,7 @@ async def calling(kind: str, base_url: str, **more: Any) -> AsyncIterator[Call]:
 
             async def awaited(name: str, *args: Any, **values: Any) -> Any:
                 made = await getattr(a, name)(*args, **values)
-                return [item async for item in made] if name.startswith("list") else made
+                return [item async for item in made] if isinstance(made, AsyncPage) else made
 
             yield awaited
 
@@ -321,6 +323,31 @@ async def test_pages_of_deposit_locations_are_of_the_load_of_the_first_one(kind:
         "limit=1",
         {"limit=1", "page=2", "load_date=2026-03-02"},
     )
+
+
+async def test_none_is_left_out_of_headers_and_query_and_kept_in_a_body(kind: str) -> None:
+    first = {"limit": 1, "total": 2, "offset": 0}
+    page = success([{"location_id": 1}], pagination=first, as_of_date="2026-03-02")
+    nothing = success([])
+    async with (
+        gateway(nothing, nothing, page, nothing, success({})) as server,
+        calling(kind, server.base_url) as call,
+    ):
+        due = {"token_type": "rrc", "settlement_date": "2025-01-01"}
+        await call("list_settlement_calculations", "a1", source=None, **due)
+        await call("list_wires", state=None, page=None)
+        await call("list_deposit_locations", "a1", limit=1, page=None, load_date=None)
+        await call("set_wire_policy", "c1", per_wire_limit=None)
+
+    [calculations, wires, _, following, policy] = server.received
+    assert "source" not in calculations.headers
+    assert wires.target == "/customer/wires"
+    assert set(following.target.partition("?")[2].split("&")) == {
+        "limit=1",
+        "page=2",
+        "load_date=2026-03-02",
+    }
+    assert policy.body == b'{"per_wire_limit":null}'
 
 
 async def test_events_go_on_after_the_last_one_and_end_with_the_latest(kind: str) -> None:

@@ -287,7 +287,7 @@ class Exchange(Generic[T]):
 
 def is_read_ahead(operation: Operation[list[T]], values: Mapping[str, Any]) -> bool:
     """Whether all pages are read before the first item is given."""
-    return operation.pages == "page" and any(name in values for name in STATE_FILTERS)
+    return operation.pages == "page" and any(values.get(name) is not None for name in STATE_FILTERS)
 
 
 def next_values(
@@ -296,6 +296,7 @@ def next_values(
     """The query of the page that follows; None after the last one."""
     if not page.data:
         return None
+    values = _given(values)
     if page.as_of_date is not None:
         # The pages are all of the load of the first one, also when another one comes between them.
         values = {"load_date": page.as_of_date, **values}
@@ -317,7 +318,7 @@ def _parts(
     path_values: tuple[str, ...],
     values: Mapping[str, Any],
 ) -> tuple[httpx.URL, dict[str, str], bytes]:
-    """The URL, headers and body of a call."""
+    """The URL, headers and body of a call. None is left out of headers and query; in a body it is null."""
     path = operation.path
     for value in path_values:
         if value in {"", ".", ".."}:
@@ -325,7 +326,9 @@ def _parts(
         start, end = path.index("{"), path.index("}")
         path = path[:start] + quote(value, safe="") + path[end + 1 :]
     headers = {"User-Agent": f"bankside-client-python/{VERSION}", "Accept": "application/json"}
-    headers |= {name: str(values[name]) for name in operation.headers if name in values}
+    headers |= {
+        name: str(value) for name, value in _given(values).items() if name in operation.headers
+    }
     rest = {name: value for name, value in values.items() if name not in operation.headers}
     body = b""
     if operation.takes_body:
@@ -334,10 +337,15 @@ def _parts(
     else:
         query = {
             name: value.isoformat() if isinstance(value, date) else value
-            for name, value in rest.items()
+            for name, value in _given(rest).items()
         }
         path += f"?{urlencode(query)}" if query else ""
     return httpx.URL(base_url.rstrip("/") + path), headers, body
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the parameters that are None."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _sentences(values: list[Any]) -> str:
