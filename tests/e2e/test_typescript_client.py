@@ -50,7 +50,7 @@ const told = (error) => ({
 });
 const show = async (value) => console.log(JSON.stringify(await value.catch(told)));
 """
-SENT = b'{"sending_account_id":"a","external_account_id":"e","amount":9999999999.99,"purpose":"Caf\xc3\xa9"}'
+SENT = b'{"amount":9999999999.99,"external_account_id":"e","purpose":"Caf\xc3\xa9","sending_account_id":"a"}'
 SIGN = """
 for (const v of given.vectors.request_signature) {
   const key = { subscriptionKey: v.subscription_key, secret: v.secret };
@@ -152,6 +152,23 @@ async def test_a_retry_is_signed_anew_under_the_same_key_and_body(play: Run) -> 
     assert len({request.headers["X-API-NONCE"] for request in server.received}) == 3
     assert {request.headers["Idempotency-Key"] for request in server.received} == {"invoice-7"}
     assert {request.body for request in server.received} == {SENT}
+
+
+async def test_a_call_that_is_built_anew_has_the_same_body(play: Run) -> None:
+    script = """
+        const moved = (value) => Object.fromEntries(Object.entries(value).reverse());
+        const person = { id: "p1", ownership_percentage: 25.5, last_name: null, tags: ["b", "a"] };
+        await client.sendWire({ ...wire, persons: [person] });
+        await client.sendWire({ persons: [moved(person)], ...moved(wire) });
+    """
+    async with gateway(success({})) as server:
+        await play(server, script)
+
+    [first, again] = server.received
+    assert first.body == again.body
+    assert json.loads(first.body)["persons"] == [
+        {"id": "p1", "ownership_percentage": 25.5, "last_name": None, "tags": ["b", "a"]}
+    ]
 
 
 async def test_an_update_of_nothing_has_an_empty_object_for_its_body(play: Run) -> None:

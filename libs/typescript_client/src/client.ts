@@ -144,12 +144,18 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
   const url = new URL(baseUrl.replace(/\/+$/, "") + path);
   let body = new Uint8Array();
   if (operation.takesBody) {
-    body = new TextEncoder().encode(JSON.stringify(rest, finite));
+    body = new TextEncoder().encode(JSON.stringify(rest, canonical));
     headers["Content-Type"] = "application/json";
   } else {
     url.search = new URLSearchParams(rest as Record<string, string>).toString();
   }
   return { url, headers, body };
+}
+
+/** A replacer for JSON.stringify: keys are sorted, as a retry under an Idempotency-Key needs the same bytes. */
+function canonical(name: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return finite(name, value);
+  return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
 /** The value, unless it is a number that JSON would write as null, which takes a limit away. */

@@ -24,6 +24,7 @@ from bankside_client import (
     Page,
     ServerError,
     Unavailable,
+    exact_json,
     exchange,
 )
 from bankside_client.backoff import Backoff
@@ -124,8 +125,41 @@ async def test_a_retry_is_signed_anew_under_the_same_key_and_body(kind: str) -> 
     assert len({request.headers["X-API-NONCE"] for request in server.received}) == 3
     assert len({request.headers["Idempotency-Key"] for request in server.received}) == 1
     assert {request.body for request in server.received} == {
-        b'{"sending_account_id":"a","external_account_id":"e","amount":1234567890.12,"purpose":"Invoice"}'
+        b'{"amount":1234567890.12,"external_account_id":"e","purpose":"Invoice","sending_account_id":"a"}'
     }
+
+
+async def test_a_call_that_is_built_anew_has_the_same_body(kind: str) -> None:
+    person = {"id": "p1", "ownership_percentage": Decimal("25.0")}
+    async with gateway(success(WIRE)) as server, calling(kind, server.base_url) as call:
+        await call("send_wire", **SENT, persons=[person])
+        anew = {**SENT, "amount": Decimal("1234567890.1200")}
+        moved = dict(reversed(person.items())) | {"ownership_percentage": Decimal(25)}
+        await call("send_wire", persons=[moved], **dict(reversed(anew.items())))
+
+    [first, again] = server.received
+    assert first.body == again.body
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("2.5", b"2.5"),
+        ("2.50", b"2.5"),
+        ("1200.00", b"1200"),
+        ("1200", b"1200"),
+        ("1.2E+3", b"1200"),
+        ("-0.10", b"-0.1"),
+        ("0.00", b"0"),
+        ("-0", b"0"),
+        ("0E+5", b"0"),
+        ("1.0E-30", b"0.000000000000000000000000000001"),
+        ("12345678901234567890123456789012345.670", b"12345678901234567890123456789012345.67"),
+    ],
+)
+def test_an_amount_has_one_form_and_every_digit(text: str, written: bytes) -> None:
+    assert exact_json.encode(Decimal(text)) == written
+    assert Decimal(written.decode()) == Decimal(text)
 
 
 async def test_a_pause_is_the_one_that_the_answer_asks_for(kind: str) -> None:

@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
+from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -15,7 +16,8 @@ Reader = Callable[[Any], Any]
 
 
 def encode(value: Any) -> bytes:
-    """Dates and date-times become strings.
+    """Dates and date-times become strings. Keys are sorted, and an amount has one form (2.5 and 2.50 are 2.5): equal
+    values are equal bytes, which a retry under an Idempotency-Key needs.
 
     Raises:
         TypeError: the value, or a part of it, has no form in JSON. So has a float: an amount is a Decimal or an int.
@@ -51,7 +53,7 @@ def _text(name: str, value: Any) -> str:
         case None | bool() | str() | int():
             return json.dumps(value, ensure_ascii=False)
         case Decimal() if value.is_finite():
-            return format(value, "f")
+            return _number(value)
         case Decimal():
             raise TypeError(f"{name} is no finite number: NaN and Infinity are no amounts.")
         case datetime() if value.tzinfo is None:
@@ -59,7 +61,8 @@ def _text(name: str, value: Any) -> str:
         case date():
             return f'"{value.isoformat()}"'
         case Mapping():
-            members = (f"{json.dumps(str(k))}:{_text(str(k), v)}" for k, v in value.items())
+            items = sorted(((str(key), item) for key, item in value.items()), key=itemgetter(0))
+            members = (f"{json.dumps(key)}:{_text(key, item)}" for key, item in items)
             return f"{{{','.join(members)}}}"
         case list() | tuple():
             return f"[{','.join(_text(name, item) for item in value)}]"
@@ -67,6 +70,14 @@ def _text(name: str, value: Any) -> str:
             raise TypeError("An amount is a Decimal or an int; a float loses digits.")
         case _:
             raise TypeError(f"{type(value).__name__} has no form in JSON.")
+
+
+def _number(value: Decimal) -> str:
+    """Every digit that counts, without an exponent."""
+    if not value:
+        return "0"
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 @cache
