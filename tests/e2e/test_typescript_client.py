@@ -227,11 +227,15 @@ async def test_what_is_no_finite_number_is_refused_by_the_name_of_its_field(play
 
 async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
     value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}
+    ended = [
+        {"loc": ["body", "callback_url"], "msg": "The URL is not https.", "type": "y"},
+        {"loc": ["query", "sate"], "msg": "did you mean `state`?", "type": "z"},
+    ]
     refused = problem(
         409, "insufficient_funds", transaction_id="t1", headers={"X-Request-Id": "r-1"}
     )
     late = problem(429, "rate_limited", headers={"Retry-After": "3600"})
-    answers = (refused, plain(422, {"detail": [value]}), late, plain(200, ["hello"]))
+    answers = (refused, plain(422, {"detail": [value, *ended]}), late, plain(200, ["hello"]))
     async with gateway(*answers) as server:
         conflict, invalid, limited, unreadable = await play(
             server,
@@ -243,8 +247,11 @@ async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
         "insufficient_funds: No. Wait for funds or send less; then use a new Idempotency-Key. (request r-1)"
     )
     assert conflict["problem"]["transaction_id"] == "t1"
-    assert (invalid["name"], invalid["errors"]) == ("InvalidRequest", [value])
-    assert "body.amount: Input should be greater than 0." in invalid["message"]
+    assert (invalid["name"], invalid["errors"]) == ("InvalidRequest", [value, *ended])
+    assert (
+        "body.amount: Input should be greater than 0. body.callback_url: The URL is not https."
+        " query.sate: did you mean `state`? "
+    ) in invalid["message"]
     assert (limited["name"], limited["code"]) == ("RateLimited", "rate_limited")
     assert (unreadable["name"], unreadable["code"]) == ("ServerError", "unreadable_answer")
 

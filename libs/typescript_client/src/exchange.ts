@@ -174,5 +174,10 @@ function codeOf(error: unknown): string {
 }
 
 function sentences(errors: ValueError[]): string {
-  return errors.map((one) => `${one.loc.join(".")}: ${one.msg}.`).join(" ");
+  return errors.map((one) => sentence(`${one.loc.join(".")}: ${one.msg}`)).join(" ");
+}
+
+/** With a full stop, unless the text has its own end. */
+function sentence(text: string): string {
+  return /[.?!]$/.test(text) ? text : `${text}.`;
 }

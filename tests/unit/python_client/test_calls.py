@@ -206,13 +206,20 @@ async def test_an_update_of_nothing_has_an_empty_object_for_its_body(kind: str) 
 async def test_an_error_of_values_says_which(kind: str) -> None:
     def refused() -> Any:
         value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}
-        return plain(422, {"detail": [value]})
+        ended = [
+            {"loc": ["body", "callback_url"], "msg": "The URL is not https.", "type": "y"},
+            {"loc": ["query", "sate"], "msg": "did you mean `state`?", "type": "z"},
+        ]
+        return plain(422, {"detail": [value, *ended]})
 
     async with gateway(refused) as server:
         error = await failure(kind, server, "send_wire", **SENT)
 
     assert type(error) is InvalidRequest
-    assert "body.amount: Input should be greater than 0." in str(error)
+    assert error.detail == (
+        "body.amount: Input should be greater than 0. body.callback_url: The URL is not https."
+        " query.sate: did you mean `state`?"
+    )
     assert error.errors[0]["type"] == "x"
 
 

@@ -351,8 +351,13 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 def _sentences(values: list[Any]) -> str:
     """Each value that is not allowed: where it is, and why."""
     said = (
-        f"{'.'.join(str(part) for part in value.get('loc', ()))}: {value.get('msg')}."
+        _sentence(f"{'.'.join(str(part) for part in value.get('loc', ()))}: {value.get('msg')}")
         for value in values
         if isinstance(value, dict)
     )
     return " ".join(said)
+
+
+def _sentence(text: str) -> str:
+    """With a full stop, unless the text has its own end."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
