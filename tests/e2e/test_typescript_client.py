@@ -16,6 +16,7 @@ from deploy.local.environment import ROOT
 from deploy.local.node import PACKAGE, find_typescript
 from libs.contracts.exact_json import encode
 from libs.contracts.table import PUBLIC_OPERATIONS
+from tests.support.certificates import Authority, behind_tls
 from tests.support.client_packages import CALLBACK, blocks, new_customer, run
 from tests.support.live import Live
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
@@ -272,6 +273,19 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run
         assert (error["name"], error["code"]) == ("OutcomeUnknown", "no_answer")
         assert (error["key"], error["id"] in ids) == ("invoice-7", True)
     assert (nothing["name"], nothing["code"]) == ("Unavailable", "no_connection")
+    assert "There is no connection to 127.0.0.1: connect ECONNREFUSED" in nothing["message"]
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_and_nothing_was_sent(
+    play: Run, tmp_path: Path
+) -> None:
+    identity = Authority(tmp_path).identity()
+    async with gateway(success({})) as server, behind_tls(server.base_url, identity) as url:
+        (error,) = await play(Gateway(url.replace("http:", "https:"), []), "await show(send());")
+
+    assert (error["name"], error["code"]) == ("Unavailable", "no_connection")
+    assert "There is no connection to localhost: unable to verify the first" in error["message"]
+    assert server.received == []
 
 
 async def test_a_write_whose_fresh_nonce_was_used_is_sent_again_under_its_key(play: Run) -> None:

@@ -56,7 +56,7 @@ export class Client extends Methods {
     const isWrite = operation.method !== "GET";
     const idempotencyKey = isWrite ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
     if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
-    const exchange = new Exchange(this.#settings, idempotencyKey);
+    const exchange = new Exchange(this.#settings, url.hostname, idempotencyKey);
     for (;;) {
       exchange.begin();
       const outcome = await this.#send(exchange, operation.method, url, headers, body);

@@ -27,8 +27,26 @@ const FROM_PROXIES = new Set([502, 503, 504]);
 /** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
 const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 500]);
 const MAY_BE_DONE = "An earlier send may have been carried out.";
-/** What Node says of a connection that there is not: nothing was sent. */
-const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
+/**
+ * What Node says of a connection that there is not: nothing was sent. ERR_SSL_WRONG_VERSION_NUMBER is not among them:
+ * Node's TLS sockets also emit it after a request was sent, when bytes without TLS come in place of its answer.
+ */
+const NOT_SENT = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ENETUNREACH",
+  "EHOSTUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "CERT_HAS_EXPIRED",
+  "CERT_NOT_YET_VALID",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "ERR_TLS_CERT_ALTNAME_INVALID",
+]);
 
 export interface Limits {
   attempts: number;
@@ -45,6 +63,7 @@ export class Exchange {
 
   constructor(
     readonly limits: Limits,
+    readonly host: string,
     readonly idempotencyKey: string | undefined,
   ) {
     this.#giveUpAt = performance.now() + limits.patienceSeconds * 1000;
@@ -88,8 +107,9 @@ export class Exchange {
 
   /** No connection, or no whole answer. */
   lost(cause: unknown): number {
-    if (NOT_SENT.has(codeOf(cause))) {
-      const detail = "There is no connection to the gateway.";
+    const { code, message } = systemError(cause);
+    if (NOT_SENT.has(code)) {
+      const detail = sentence(`There is no connection to ${this.host}: ${message || code}`);
       return this.#pause(this.#error(Unavailable, NO_CONNECTION, detail, undefined, undefined, cause));
     }
     return this.#noAnswer("No answer came.", cause);
@@ -165,12 +185,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The code of an error of Node, which fetch wraps. */
-function codeOf(error: unknown): string {
+/** The error of Node that fetch wraps: the first one with a code. */
+function systemError(error: unknown): { code: string; message: string } {
   for (let one: unknown = error, depth = 0; isObject(one) && depth < 4; one = one["cause"], depth += 1) {
-    if (typeof one["code"] === "string") return one["code"];
+    if (typeof one["code"] === "string") return { code: one["code"], message: String(one["message"] ?? "") };
   }
-  return "";
+  return { code: "", message: "" };
 }
 
 function sentences(errors: ValueError[]): string {

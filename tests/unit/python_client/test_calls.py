@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -29,6 +30,7 @@ from bankside_client import (
 )
 from bankside_client.backoff import Backoff
 from libs.contracts.exact_json import encode
+from tests.support.certificates import Authority, behind_tls
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 
 WIRE = {
@@ -301,6 +303,22 @@ async def test_without_a_connection_nothing_was_sent(kind: str) -> None:
     error = await failure(kind, server, "send_wire", **SENT)
 
     assert (type(error), error.code) == (Unavailable, "no_connection")
+    assert error.detail.startswith("There is no connection to 127.0.0.1: ")
+    assert error.detail.endswith(f"{error.__cause__}.")
+
+
+async def test_a_certificate_that_is_not_trusted_is_told_and_nothing_was_sent(
+    kind: str, tmp_path: Path
+) -> None:
+    identity = Authority(tmp_path).identity()
+    async with gateway(success(WIRE)) as server, behind_tls(server.base_url, identity) as url:
+        behind = Gateway(url.replace("http:", "https:"), [])
+        error = await failure(kind, behind, "send_wire", **SENT)
+
+    assert (type(error), error.code) == (Unavailable, "no_connection")
+    assert error.detail.startswith("There is no connection to localhost: ")
+    assert "unable to get local issuer certificate" in error.detail
+    assert server.received == []
 
 
 async def test_iterating_asks_for_the_pages_that_follow(kind: str) -> None:

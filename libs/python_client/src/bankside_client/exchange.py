@@ -219,7 +219,8 @@ class Exchange(Generic[T]):
                 raise self._own(OutcomeUnknown, errors.NO_ANSWER, MAY_BE_DONE) from cause
             raise cause  # the request cannot be sent as it is, such as a newline in the idempotency key
         if isinstance(cause, NOT_SENT):
-            detail = f"There is no connection to {self._url.host}."
+            because = f": {cause}" if str(cause) else ""
+            detail = _sentence(f"There is no connection to {self._url.host}{because}")
             error = self._own(Unavailable, errors.NO_CONNECTION, detail)
             error.__cause__ = cause
             return self._pause(error, None)
