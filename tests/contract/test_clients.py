@@ -128,6 +128,18 @@ def test_a_delivery_that_is_genuine_and_old_is_refused() -> None:
         verify_webhook(b"{}", headers, SECRET)
 
 
+@pytest.mark.parametrize("body", [None, {}, {"type": "wire.completed"}, "{}"], ids=repr)
+def test_a_body_that_is_not_bytes_is_told_as_the_callers_mistake(body: Any) -> None:
+    with pytest.raises(TypeError, match="body is the bytes as they came"):
+        verify_webhook(body, delivered(b"{}", int(time.time())), SECRET)
+
+
+@pytest.mark.parametrize("secret", [None, [SECRET, None]], ids=["none", "one of two"])
+def test_a_secret_that_is_missing_is_told_without_any_secret(secret: Any) -> None:
+    with pytest.raises(TypeError, match=r"^a secret is missing$"):
+        verify_webhook(b"{}", delivered(b"{}", int(time.time())), secret)
+
+
 def delivered(body: bytes, at: int) -> dict[str, str]:
     signature = sign(key_of(SECRET), "evt_1", str(at), body)
     return {"webhook-id": "evt_1", "webhook-timestamp": str(at), "webhook-signature": signature}

@@ -135,6 +135,24 @@ async def test_it_signs_and_verifies_every_vector(play: Run) -> None:
     )
 
 
+async def test_a_parsed_body_and_a_missing_secret_are_told_as_the_callers_mistakes(
+    play: Run,
+) -> None:
+    script = """
+        const secret = "whsec_b3RoZXI=";
+        for (const body of [undefined, null, {}, { type: "wire.completed" }])
+          await show(b.verifyWebhook(body, {}, secret));
+        for (const missing of [undefined, null, [secret, undefined]])
+          await show(b.verifyWebhook("{}", {}, missing));
+    """
+    errors = await play(Gateway("http://127.0.0.1:1", []), script)
+
+    assert [error["name"] for error in errors] == ["TypeError"] * 7
+    parsed, missing = errors[:4], errors[4:]
+    assert all("body is the bytes as they came, not" in error["message"] for error in parsed)
+    assert [error["message"] for error in missing] == ["a secret is missing"] * 3
+
+
 async def test_the_methods_are_the_operations(play: Run) -> None:
     script = "show(Promise.resolve(Object.getOwnPropertyNames(Object.getPrototypeOf(b.Client.prototype))));"
     (names,) = await play(Gateway("http://127.0.0.1:1", []), script)

@@ -5,6 +5,8 @@ import { hmacKey } from "./signing.js";
 
 const PREFIX = "whsec_";
 const NAMES = ["webhook-id", "webhook-timestamp", "webhook-signature"] as const;
+const PARSED =
+  "body is the bytes as they came, not what was parsed of them (Express: express.raw(); Flask: request.get_data())";
 
 /** The delivery was not signed with a known secret, or too long ago. Answer 400. */
 export class WebhookSignatureError extends Error {
@@ -24,7 +26,7 @@ export type HeadersOf = { get(name: string): string | null } | Record<string, st
  * @param body as it came, byte for byte: not parsed and encoded again.
  * @param headers of the request: those of fetch, or of Node.
  * @param secret `whsec_…` of the subscription; several where subscriptions share an endpoint.
- * @throws WebhookSignatureError, WebhookSecretError
+ * @throws WebhookSignatureError, WebhookSecretError; TypeError where the body is neither bytes nor text, or a secret is missing
  */
 export async function verifyWebhook(
   body: string | Uint8Array,
@@ -32,6 +34,9 @@ export async function verifyWebhook(
   secret: string | readonly string[],
   settings: { toleranceSeconds?: number } = {},
 ): Promise<Event> {
+  if (typeof body !== "string" && !ArrayBuffer.isView(body)) throw new TypeError(PARSED);
+  const secrets = typeof secret === "string" || secret == null ? [secret] : [...secret];
+  if (secrets.some((one) => one == null)) throw new TypeError("a secret is missing");
   const [id, timestamp, signatures] = NAMES.map((name) => {
     const value = header(headers, name);
     if (value === undefined) throw new WebhookSignatureError(`${name} is missing`);
@@ -48,7 +53,7 @@ export async function verifyWebhook(
   const signed = new Uint8Array(head.length + bytes.length);
   signed.set(head);
   signed.set(bytes, head.length);
-  for (const one of typeof secret === "string" ? [secret] : secret) {
+  for (const one of secrets) {
     const key = await hmacKey(secretBytes(one), "verify");
     for (const candidate of signatures.split(" ")) {
       const mac = candidate.startsWith("v1,") ? base64(candidate.slice(3)) : undefined;

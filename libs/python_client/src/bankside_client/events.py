@@ -14,6 +14,10 @@ from bankside_client.webhook_signature import WebhookSignatureError, key_of, ver
 
 TOLERANCE_SECONDS = 300
 _HEADERS = ("webhook-id", "webhook-timestamp", "webhook-signature")
+_PARSED = (
+    "body is the bytes as they came, not what was parsed of them"
+    " (Express: express.raw(); Flask: request.get_data())"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +60,18 @@ def verify_webhook(
     Raises:
         WebhookSignatureError: it is not signed with the secret, or too long ago. Answer 400.
         WebhookSecretError: a secret does not have its form.
+        TypeError: the body is not bytes, or a secret is None.
     """
+    secrets = [secret] if secret is None or isinstance(secret, str) else list(secret)
+    if not isinstance(body, bytes | bytearray):
+        raise TypeError(_PARSED)
+    if None in secrets:
+        raise TypeError("a secret is missing")
     by_name = {name.lower(): value for name, value in headers.items()}
     missing = [name for name in _HEADERS if name not in by_name]
     if missing:
         raise WebhookSignatureError(f"{missing[0]} is missing")
     message_id, timestamp, signatures = (by_name[name] for name in _HEADERS)
-    secrets = [secret] if isinstance(secret, str) else list(secret)
     refusal = WebhookSignatureError("there is no secret to verify with")
     for key in [key_of(item) for item in secrets]:
         try:
