@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "python_client" / "src" / "bankside_client"
 FORMATS = {"decimal": "Decimal", "date": "date", "date-time": "datetime"}
 SCALARS = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
 MADE = "\n\nMade by `python -m libs.specs.clients` of the interface's document: do not edit.\n"
-PASSED = "path_values: tuple[str, ...], values: Mapping[str, Any]"
+PASSED = "path_values: tuple[str | UUID, ...], values: Mapping[str, Any]"
 FUTURE = "from __future__ import annotations\n"
 LISTED_VALUES = 64
 """A longer enumeration, as that of countries, is a string."""
@@ -88,7 +88,8 @@ def _params(schemas: dict[str, Schema], rows: list[Row]) -> str:
             f'"""What calls take. An amount is a Decimal or an int. {MADE}"""\n',
             FUTURE,
             "from datetime import date, datetime",
-            "from decimal import Decimal\nfrom typing import Literal, NotRequired, TypedDict\n",
+            "from decimal import Decimal\nfrom typing import Literal, NotRequired, TypedDict",
+            "from uuid import UUID\n",
             *_enumerations(schemas, used),
             *(
                 _typed_dict(name, _properties(schemas[name]))
@@ -137,7 +138,8 @@ def _methods(rows: list[Row], *, is_async: bool) -> str:
             f'"""The methods of a client: {about}. {MADE}"""\n',
             FUTURE,
             "from abc import ABC, abstractmethod\nfrom collections.abc import Mapping",
-            "from typing import Any, TypeVar, Unpack\n",
+            "from typing import Any, TypeVar, Unpack",
+            "from uuid import UUID\n",
             "from bankside_client import operations",
             f"from bankside_client.answers import Answer, {page}",
             "from bankside_client.events import Event",
@@ -163,7 +165,7 @@ def _methods(rows: list[Row], *, is_async: bool) -> str:
 
 
 def _method(row: Row, page: str, *, is_async: bool) -> str:
-    parts = ["self", *(f"{name}: str" for name in row.path_names)]
+    parts = ["self", *(f"{name}: str | UUID" for name in row.path_names)]
     passed = [
         f"operations.{_constant(row)}",
         f"({''.join(f'{name}, ' for name in row.path_names)})",
@@ -253,11 +255,13 @@ def _answer_type(schema: Schema) -> str:
 
 
 def _param_type(schema: Schema) -> str:
-    """As in answers, and what callers have at hand: an int for an amount, a string for a date."""
+    """As in answers, and what callers have at hand: an int for an amount, a string for a date, a UUID for an id."""
     if "anyOf" in schema:
         return " | ".join(_param_type(item) for item in schema["anyOf"])
     if schema.get("type") == "array":
         return f"list[{_param_type(schema['items'])}]"
+    if schema.get("format") == "uuid":
+        return "str | UUID"
     kind = _answer_type(schema)
     return {"Decimal": "Decimal | int", "date": "date | str", "datetime": "datetime | str"}.get(
         kind, kind

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -453,6 +455,31 @@ async def test_an_answer_that_is_no_envelope_is_an_error_of_its_own(kind: str) -
         error = await failure(kind, server, "get_own_wire_policy")
 
     assert (type(error), error.code) == (ServerError, "unreadable_answer")
+
+
+async def test_an_id_may_be_a_uuid(kind: str) -> None:
+    wire = UUID("0197D3A0-0000-7000-8000-00000000000A")
+    async with gateway(success(WIRE)) as server, calling(kind, server.base_url) as call:
+        await call("get_wire", wire)
+        await call("onboard_customer", persons=[{"id": wire}])
+
+    [path, body] = server.received
+    assert path.target == "/customer/wires/0197d3a0-0000-7000-8000-00000000000a"
+    assert body.body == b'{"persons":[{"id":"0197d3a0-0000-7000-8000-00000000000a"}]}'
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [(None, "An id is missing."), ("", "An id is missing."), ("..", ".. is no id.")],
+)
+async def test_a_path_without_an_id_is_refused_before_anything_is_sent(
+    kind: str, given: str | None, told: str
+) -> None:
+    async with gateway(success(WIRE)) as server, calling(kind, server.base_url) as call:
+        with pytest.raises(ValueError, match=f"^{re.escape(told)}$"):
+            await call("get_wire", given)
+
+    assert server.received == []
 
 
 async def test_a_float_is_refused_before_anything_is_sent(kind: str) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 import anyio
 import httpx
@@ -63,7 +64,7 @@ class AsyncClient(AsyncMethods):
     async def _call(
         self,
         operation: Operation[T],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
         idempotency_key: str | None = None,
     ) -> Answer[T]:
@@ -82,7 +83,7 @@ class AsyncClient(AsyncMethods):
     async def _list(
         self,
         operation: Operation[list[T]],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
     ) -> AsyncPage[T]:
         answer = await self._call(operation, path_values, values)

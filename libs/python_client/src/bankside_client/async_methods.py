@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack
+from uuid import UUID
 
 from bankside_client import operations
 from bankside_client.answers import Answer, AsyncPage
@@ -77,14 +78,17 @@ class AsyncMethods(ABC):
     async def _call(
         self,
         operation: Operation[T],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
         idempotency_key: str | None = None,
     ) -> Answer[T]: ...
 
     @abstractmethod
     async def _list(
-        self, operation: Operation[list[T]], path_values: tuple[str, ...], values: Mapping[str, Any]
+        self,
+        operation: Operation[list[T]],
+        path_values: tuple[str | UUID, ...],
+        values: Mapping[str, Any],
     ) -> AsyncPage[T]: ...
 
     async def onboard_customer(
@@ -105,7 +109,7 @@ class AsyncMethods(ABC):
 
     async def update_business(
         self,
-        customer_id: str,
+        customer_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[UpdateBusiness],
@@ -117,7 +121,11 @@ class AsyncMethods(ABC):
         return await self._call(operations.UPDATE_BUSINESS, (customer_id,), values, idempotency_key)
 
     async def update_person(
-        self, person_id: str, *, idempotency_key: str | None = None, **values: Unpack[UpdatePerson]
+        self,
+        person_id: str | UUID,
+        *,
+        idempotency_key: str | None = None,
+        **values: Unpack[UpdatePerson],
     ) -> Answer[None]:
         """Update a person.
 
@@ -127,7 +135,7 @@ class AsyncMethods(ABC):
 
     async def add_external_bank_account(
         self,
-        external_bank_account_id: str,
+        external_bank_account_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[AddExternalBankAccount],
@@ -143,7 +151,7 @@ class AsyncMethods(ABC):
             idempotency_key,
         )
 
-    async def get_customer(self, customer_id: str) -> Answer[Customer]:
+    async def get_customer(self, customer_id: str | UUID) -> Answer[Customer]:
         """Get a customer: status, issues, persons, accounts, external bank accounts.
 
         `GET /partner/reseller/customers/{customer_id}`
@@ -157,21 +165,21 @@ class AsyncMethods(ABC):
         """
         return await self._call(operations.LIST_PARTNER_ACCOUNTS, (), {})
 
-    async def get_account(self, account_id: str) -> Answer[Account]:
+    async def get_account(self, account_id: str | UUID) -> Answer[Account]:
         """Get an account.
 
         `GET /partner/reseller/accounts/{account_id}`
         """
         return await self._call(operations.GET_ACCOUNT, (account_id,), {})
 
-    async def get_balance(self, account_id: str) -> Answer[Balance]:
+    async def get_balance(self, account_id: str | UUID) -> Answer[Balance]:
         """Get the balance of an account.
 
         `GET /partner/reseller/accounts/balance/{account_id}`
         """
         return await self._call(operations.GET_BALANCE, (account_id,), {})
 
-    async def get_external_account(self, account_id: str) -> Answer[ExternalAccount]:
+    async def get_external_account(self, account_id: str | UUID) -> Answer[ExternalAccount]:
         """Get the primary external account linked to an account.
 
         `GET /partner/reseller/accounts/external/{account_id}`
@@ -193,7 +201,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_EXTERNAL_ACCOUNTS, (), {})
 
     async def list_statements(
-        self, account_id: str, **values: Unpack[ListStatements]
+        self, account_id: str | UUID, **values: Unpack[ListStatements]
     ) -> AsyncPage[Statement]:
         """List an account's statements, newest first, each with a signed download URL.
 
@@ -202,7 +210,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_STATEMENTS, (account_id,), values)
 
     async def list_ach_requests(
-        self, account_id: str, **values: Unpack[ListAchRequests]
+        self, account_id: str | UUID, **values: Unpack[ListAchRequests]
     ) -> AsyncPage[AchRequest]:
         """List an account's ACH requests, newest first.
 
@@ -211,7 +219,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_ACH_REQUESTS, (account_id,), values)
 
     async def list_transactions(
-        self, account_id: str, **values: Unpack[ListTransactions]
+        self, account_id: str | UUID, **values: Unpack[ListTransactions]
     ) -> AsyncPage[Transaction]:
         """List an account's transactions, newest first.
 
@@ -220,7 +228,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_TRANSACTIONS, (account_id,), values)
 
     async def list_deposit_locations(
-        self, account_id: str, **values: Unpack[ListDepositLocations]
+        self, account_id: str | UUID, **values: Unpack[ListDepositLocations]
     ) -> AsyncPage[DepositLocation]:
         """List the program banks that hold an account's swept deposits.
 
@@ -229,7 +237,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_DEPOSIT_LOCATIONS, (account_id,), values)
 
     async def list_settlement_calculations(
-        self, account_id: str, **values: Unpack[ListSettlementCalculations]
+        self, account_id: str | UUID, **values: Unpack[ListSettlementCalculations]
     ) -> Answer[list[SettlementCalculation] | None]:
         """List an account's settlement calculations from a day on; null without a reserve account.
 
@@ -253,7 +261,7 @@ class AsyncMethods(ABC):
         """
         return await self._list(operations.LIST_WIRES, (), values)
 
-    async def get_wire(self, transaction_id: str) -> Answer[Wire]:
+    async def get_wire(self, transaction_id: str | UUID) -> Answer[Wire]:
         """Get a wire: its state and how it came there.
 
         `GET /customer/wires/{transaction_id}`
@@ -261,7 +269,7 @@ class AsyncMethods(ABC):
         return await self._call(operations.GET_WIRE, (transaction_id,), {})
 
     async def cancel_wire(
-        self, transaction_id: str, *, idempotency_key: str | None = None
+        self, transaction_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[Wire]:
         """Cancel a wire of which no send has begun.
 
@@ -270,7 +278,7 @@ class AsyncMethods(ABC):
         return await self._call(operations.CANCEL_WIRE, (transaction_id,), {}, idempotency_key)
 
     async def approve_wire(
-        self, transaction_id: str, *, idempotency_key: str | None = None
+        self, transaction_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[WireResult]:
         """Approve a wire that waits for it, and send it.
 
@@ -280,7 +288,7 @@ class AsyncMethods(ABC):
 
     async def decline_wire(
         self,
-        transaction_id: str,
+        transaction_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[DeclineWire],
@@ -291,7 +299,7 @@ class AsyncMethods(ABC):
         """
         return await self._call(operations.DECLINE_WIRE, (transaction_id,), values, idempotency_key)
 
-    async def get_wire_policy(self, customer_id: str) -> Answer[WirePolicy]:
+    async def get_wire_policy(self, customer_id: str | UUID) -> Answer[WirePolicy]:
         """Get the wire policy of a customer.
 
         `GET /partner/reseller/customers/{customer_id}/wire-policy`
@@ -300,7 +308,7 @@ class AsyncMethods(ABC):
 
     async def set_wire_policy(
         self,
-        customer_id: str,
+        customer_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[SetWirePolicy],
@@ -352,7 +360,7 @@ class AsyncMethods(ABC):
         """
         return await self._list(operations.LIST_PARTNER_SUBSCRIPTIONS, (), {})
 
-    async def get_customer_subscription(self, subscription_id: str) -> Answer[Subscription]:
+    async def get_customer_subscription(self, subscription_id: str | UUID) -> Answer[Subscription]:
         """Get a subscription.
 
         `GET /customer/webhooks/subscriptions/{subscription_id}`
@@ -361,7 +369,7 @@ class AsyncMethods(ABC):
 
     async def update_customer_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[UpdateSubscription],
@@ -375,7 +383,7 @@ class AsyncMethods(ABC):
         )
 
     async def delete_customer_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
@@ -385,7 +393,7 @@ class AsyncMethods(ABC):
             operations.DELETE_CUSTOMER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
         )
 
-    async def get_partner_subscription(self, subscription_id: str) -> Answer[Subscription]:
+    async def get_partner_subscription(self, subscription_id: str | UUID) -> Answer[Subscription]:
         """Get a subscription.
 
         `GET /partner/reseller/webhooks/subscriptions/{subscription_id}`
@@ -394,7 +402,7 @@ class AsyncMethods(ABC):
 
     async def update_partner_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[UpdateSubscription],
@@ -408,7 +416,7 @@ class AsyncMethods(ABC):
         )
 
     async def delete_partner_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
@@ -419,7 +427,7 @@ class AsyncMethods(ABC):
         )
 
     async def get_customer_subscription_health(
-        self, subscription_id: str
+        self, subscription_id: str | UUID
     ) -> Answer[SubscriptionHealth]:
         """Get how the endpoint of a subscription is doing, and what waits for it.
 
@@ -428,7 +436,7 @@ class AsyncMethods(ABC):
         return await self._call(operations.GET_CUSTOMER_SUBSCRIPTION_HEALTH, (subscription_id,), {})
 
     async def get_partner_subscription_health(
-        self, subscription_id: str
+        self, subscription_id: str | UUID
     ) -> Answer[SubscriptionHealth]:
         """Get how the endpoint of a subscription is doing, and what waits for it.
 
@@ -437,7 +445,7 @@ class AsyncMethods(ABC):
         return await self._call(operations.GET_PARTNER_SUBSCRIPTION_HEALTH, (subscription_id,), {})
 
     async def get_customer_subscription_secret(
-        self, subscription_id: str
+        self, subscription_id: str | UUID
     ) -> Answer[SubscriptionSecret]:
         """Get the secret that deliveries are signed with.
 
@@ -446,7 +454,7 @@ class AsyncMethods(ABC):
         return await self._call(operations.GET_CUSTOMER_SUBSCRIPTION_SECRET, (subscription_id,), {})
 
     async def get_partner_subscription_secret(
-        self, subscription_id: str
+        self, subscription_id: str | UUID
     ) -> Answer[SubscriptionSecret]:
         """Get the secret that deliveries are signed with.
 
@@ -455,7 +463,7 @@ class AsyncMethods(ABC):
         return await self._call(operations.GET_PARTNER_SUBSCRIPTION_SECRET, (subscription_id,), {})
 
     async def rotate_customer_subscription_secret(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[SubscriptionSecret]:
         """Make a new secret; the one before goes on signing beside it for a while.
 
@@ -466,7 +474,7 @@ class AsyncMethods(ABC):
         )
 
     async def rotate_partner_subscription_secret(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[SubscriptionSecret]:
         """Make a new secret; the one before goes on signing beside it for a while.
 
@@ -477,7 +485,7 @@ class AsyncMethods(ABC):
         )
 
     async def test_customer_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[Delivery]:
         """Record a test event that is delivered to this subscription only.
 
@@ -488,7 +496,7 @@ class AsyncMethods(ABC):
         )
 
     async def test_partner_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[Delivery]:
         """Record a test event that is delivered to this subscription only.
 
@@ -499,7 +507,7 @@ class AsyncMethods(ABC):
         )
 
     async def list_customer_deliveries(
-        self, subscription_id: str, **values: Unpack[ListCustomerDeliveries]
+        self, subscription_id: str | UUID, **values: Unpack[ListCustomerDeliveries]
     ) -> AsyncPage[Delivery]:
         """List a subscription's deliveries, newest first.
 
@@ -508,7 +516,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_CUSTOMER_DELIVERIES, (subscription_id,), values)
 
     async def list_partner_deliveries(
-        self, subscription_id: str, **values: Unpack[ListPartnerDeliveries]
+        self, subscription_id: str | UUID, **values: Unpack[ListPartnerDeliveries]
     ) -> AsyncPage[Delivery]:
         """List a subscription's deliveries, newest first.
 
@@ -517,7 +525,7 @@ class AsyncMethods(ABC):
         return await self._list(operations.LIST_PARTNER_DELIVERIES, (subscription_id,), values)
 
     async def get_customer_delivery(
-        self, subscription_id: str, delivery_id: str
+        self, subscription_id: str | UUID, delivery_id: str | UUID
     ) -> Answer[DeliveryDetail]:
         """Get a delivery with its attempts.
 
@@ -533,7 +541,7 @@ class AsyncMethods(ABC):
         )
 
     async def get_partner_delivery(
-        self, subscription_id: str, delivery_id: str
+        self, subscription_id: str | UUID, delivery_id: str | UUID
     ) -> Answer[DeliveryDetail]:
         """Get a delivery with its attempts.
 
@@ -549,7 +557,11 @@ class AsyncMethods(ABC):
         )
 
     async def resend_customer_delivery(
-        self, subscription_id: str, delivery_id: str, *, idempotency_key: str | None = None
+        self,
+        subscription_id: str | UUID,
+        delivery_id: str | UUID,
+        *,
+        idempotency_key: str | None = None,
     ) -> Answer[Delivery]:
         """Deliver an event to a subscription once more.
 
@@ -566,7 +578,11 @@ class AsyncMethods(ABC):
         )
 
     async def resend_partner_delivery(
-        self, subscription_id: str, delivery_id: str, *, idempotency_key: str | None = None
+        self,
+        subscription_id: str | UUID,
+        delivery_id: str | UUID,
+        *,
+        idempotency_key: str | None = None,
     ) -> Answer[Delivery]:
         """Deliver an event to a subscription once more.
 
@@ -584,7 +600,7 @@ class AsyncMethods(ABC):
 
     async def recover_customer_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[RecoverSubscription],
@@ -599,7 +615,7 @@ class AsyncMethods(ABC):
 
     async def recover_partner_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[RecoverSubscription],
@@ -626,14 +642,14 @@ class AsyncMethods(ABC):
         """
         return await self._list(operations.LIST_PARTNER_EVENTS, (), values)
 
-    async def get_customer_event(self, event_id: str) -> Answer[Event]:
+    async def get_customer_event(self, event_id: str | UUID) -> Answer[Event]:
         """Get an event, as it was delivered.
 
         `GET /customer/events/{event_id}`
         """
         return await self._call(operations.GET_CUSTOMER_EVENT, (event_id,), {})
 
-    async def get_partner_event(self, event_id: str) -> Answer[Event]:
+    async def get_partner_event(self, event_id: str | UUID) -> Answer[Event]:
         """Get an event, as it was delivered.
 
         `GET /partner/reseller/events/{event_id}`

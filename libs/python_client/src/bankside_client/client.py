@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 import httpx
 
@@ -74,7 +75,7 @@ class Client(Methods):
     def _call(
         self,
         operation: Operation[T],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
         idempotency_key: str | None = None,
     ) -> Answer[T]:
@@ -93,7 +94,7 @@ class Client(Methods):
     def _list(
         self,
         operation: Operation[list[T]],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
     ) -> Page[T]:
         answer = self._call(operation, path_values, values)

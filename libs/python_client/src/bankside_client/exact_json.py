@@ -11,12 +11,13 @@ from functools import cache
 from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from uuid import UUID
 
 Reader = Callable[[Any], Any]
 
 
 def encode(value: Any) -> bytes:
-    """Dates and date-times become strings. Keys are sorted, and an amount has one form (2.5 and 2.50 are 2.5): equal
+    """Dates, date-times and UUIDs become strings. Keys are sorted, and an amount has one form (2.5 for 2.50): equal
     values are equal bytes, which a retry under an Idempotency-Key needs.
 
     Raises:
@@ -60,6 +61,8 @@ def _text(name: str, value: Any) -> str:
             raise TypeError("A date-time needs its time zone.")
         case date():
             return f'"{value.isoformat()}"'
+        case UUID():
+            return f'"{value}"'
         case Mapping():
             items = sorted(((str(key), item) for key, item in value.items()), key=itemgetter(0))
             members = (f"{json.dumps(key)}:{_text(key, item)}" for key, item in items)

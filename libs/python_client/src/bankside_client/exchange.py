@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Generic, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 
@@ -125,7 +125,7 @@ class Exchange(Generic[T]):
         self,
         gateway: Gateway,
         operation: Operation[T],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
         idempotency_key: str | None,
     ) -> None:
@@ -316,16 +316,19 @@ def next_values(
 def _parts(
     base_url: str,
     operation: Operation[Any],
-    path_values: tuple[str, ...],
+    path_values: tuple[str | UUID, ...],
     values: Mapping[str, Any],
 ) -> tuple[httpx.URL, dict[str, str], bytes]:
     """The URL, headers and body of a call. None is left out of headers and query; in a body it is null."""
     path = operation.path
     for value in path_values:
-        if value in {"", ".", ".."}:
-            raise ValueError("An id is empty, or no id.")
+        if value is None or value == "":
+            raise ValueError("An id is missing.")
+        text = str(value) if isinstance(value, UUID) else value
+        if text in {".", ".."}:
+            raise ValueError(f"{text} is no id.")
         start, end = path.index("{"), path.index("}")
-        path = path[:start] + quote(value, safe="") + path[end + 1 :]
+        path = path[:start] + quote(text, safe="") + path[end + 1 :]
     headers = {"User-Agent": f"bankside-client-python/{VERSION}", "Accept": "application/json"}
     headers |= {
         name: str(value) for name, value in _given(values).items() if name in operation.headers

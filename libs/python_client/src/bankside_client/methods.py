@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack
+from uuid import UUID
 
 from bankside_client import operations
 from bankside_client.answers import Answer, Page
@@ -77,14 +78,17 @@ class Methods(ABC):
     def _call(
         self,
         operation: Operation[T],
-        path_values: tuple[str, ...],
+        path_values: tuple[str | UUID, ...],
         values: Mapping[str, Any],
         idempotency_key: str | None = None,
     ) -> Answer[T]: ...
 
     @abstractmethod
     def _list(
-        self, operation: Operation[list[T]], path_values: tuple[str, ...], values: Mapping[str, Any]
+        self,
+        operation: Operation[list[T]],
+        path_values: tuple[str | UUID, ...],
+        values: Mapping[str, Any],
     ) -> Page[T]: ...
 
     def onboard_customer(
@@ -105,7 +109,7 @@ class Methods(ABC):
 
     def update_business(
         self,
-        customer_id: str,
+        customer_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[UpdateBusiness],
@@ -117,7 +121,11 @@ class Methods(ABC):
         return self._call(operations.UPDATE_BUSINESS, (customer_id,), values, idempotency_key)
 
     def update_person(
-        self, person_id: str, *, idempotency_key: str | None = None, **values: Unpack[UpdatePerson]
+        self,
+        person_id: str | UUID,
+        *,
+        idempotency_key: str | None = None,
+        **values: Unpack[UpdatePerson],
     ) -> Answer[None]:
         """Update a person.
 
@@ -127,7 +135,7 @@ class Methods(ABC):
 
     def add_external_bank_account(
         self,
-        external_bank_account_id: str,
+        external_bank_account_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[AddExternalBankAccount],
@@ -143,7 +151,7 @@ class Methods(ABC):
             idempotency_key,
         )
 
-    def get_customer(self, customer_id: str) -> Answer[Customer]:
+    def get_customer(self, customer_id: str | UUID) -> Answer[Customer]:
         """Get a customer: status, issues, persons, accounts, external bank accounts.
 
         `GET /partner/reseller/customers/{customer_id}`
@@ -157,21 +165,21 @@ class Methods(ABC):
         """
         return self._call(operations.LIST_PARTNER_ACCOUNTS, (), {})
 
-    def get_account(self, account_id: str) -> Answer[Account]:
+    def get_account(self, account_id: str | UUID) -> Answer[Account]:
         """Get an account.
 
         `GET /partner/reseller/accounts/{account_id}`
         """
         return self._call(operations.GET_ACCOUNT, (account_id,), {})
 
-    def get_balance(self, account_id: str) -> Answer[Balance]:
+    def get_balance(self, account_id: str | UUID) -> Answer[Balance]:
         """Get the balance of an account.
 
         `GET /partner/reseller/accounts/balance/{account_id}`
         """
         return self._call(operations.GET_BALANCE, (account_id,), {})
 
-    def get_external_account(self, account_id: str) -> Answer[ExternalAccount]:
+    def get_external_account(self, account_id: str | UUID) -> Answer[ExternalAccount]:
         """Get the primary external account linked to an account.
 
         `GET /partner/reseller/accounts/external/{account_id}`
@@ -192,7 +200,9 @@ class Methods(ABC):
         """
         return self._list(operations.LIST_EXTERNAL_ACCOUNTS, (), {})
 
-    def list_statements(self, account_id: str, **values: Unpack[ListStatements]) -> Page[Statement]:
+    def list_statements(
+        self, account_id: str | UUID, **values: Unpack[ListStatements]
+    ) -> Page[Statement]:
         """List an account's statements, newest first, each with a signed download URL.
 
         `GET /partner/reseller/accounts/statements/{account_id}`
@@ -200,7 +210,7 @@ class Methods(ABC):
         return self._list(operations.LIST_STATEMENTS, (account_id,), values)
 
     def list_ach_requests(
-        self, account_id: str, **values: Unpack[ListAchRequests]
+        self, account_id: str | UUID, **values: Unpack[ListAchRequests]
     ) -> Page[AchRequest]:
         """List an account's ACH requests, newest first.
 
@@ -209,7 +219,7 @@ class Methods(ABC):
         return self._list(operations.LIST_ACH_REQUESTS, (account_id,), values)
 
     def list_transactions(
-        self, account_id: str, **values: Unpack[ListTransactions]
+        self, account_id: str | UUID, **values: Unpack[ListTransactions]
     ) -> Page[Transaction]:
         """List an account's transactions, newest first.
 
@@ -218,7 +228,7 @@ class Methods(ABC):
         return self._list(operations.LIST_TRANSACTIONS, (account_id,), values)
 
     def list_deposit_locations(
-        self, account_id: str, **values: Unpack[ListDepositLocations]
+        self, account_id: str | UUID, **values: Unpack[ListDepositLocations]
     ) -> Page[DepositLocation]:
         """List the program banks that hold an account's swept deposits.
 
@@ -227,7 +237,7 @@ class Methods(ABC):
         return self._list(operations.LIST_DEPOSIT_LOCATIONS, (account_id,), values)
 
     def list_settlement_calculations(
-        self, account_id: str, **values: Unpack[ListSettlementCalculations]
+        self, account_id: str | UUID, **values: Unpack[ListSettlementCalculations]
     ) -> Answer[list[SettlementCalculation] | None]:
         """List an account's settlement calculations from a day on; null without a reserve account.
 
@@ -251,7 +261,7 @@ class Methods(ABC):
         """
         return self._list(operations.LIST_WIRES, (), values)
 
-    def get_wire(self, transaction_id: str) -> Answer[Wire]:
+    def get_wire(self, transaction_id: str | UUID) -> Answer[Wire]:
         """Get a wire: its state and how it came there.
 
         `GET /customer/wires/{transaction_id}`
@@ -259,7 +269,7 @@ class Methods(ABC):
         return self._call(operations.GET_WIRE, (transaction_id,), {})
 
     def cancel_wire(
-        self, transaction_id: str, *, idempotency_key: str | None = None
+        self, transaction_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[Wire]:
         """Cancel a wire of which no send has begun.
 
@@ -268,7 +278,7 @@ class Methods(ABC):
         return self._call(operations.CANCEL_WIRE, (transaction_id,), {}, idempotency_key)
 
     def approve_wire(
-        self, transaction_id: str, *, idempotency_key: str | None = None
+        self, transaction_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[WireResult]:
         """Approve a wire that waits for it, and send it.
 
@@ -278,7 +288,7 @@ class Methods(ABC):
 
     def decline_wire(
         self,
-        transaction_id: str,
+        transaction_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[DeclineWire],
@@ -289,7 +299,7 @@ class Methods(ABC):
         """
         return self._call(operations.DECLINE_WIRE, (transaction_id,), values, idempotency_key)
 
-    def get_wire_policy(self, customer_id: str) -> Answer[WirePolicy]:
+    def get_wire_policy(self, customer_id: str | UUID) -> Answer[WirePolicy]:
         """Get the wire policy of a customer.
 
         `GET /partner/reseller/customers/{customer_id}/wire-policy`
@@ -298,7 +308,7 @@ class Methods(ABC):
 
     def set_wire_policy(
         self,
-        customer_id: str,
+        customer_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[SetWirePolicy],
@@ -348,7 +358,7 @@ class Methods(ABC):
         """
         return self._list(operations.LIST_PARTNER_SUBSCRIPTIONS, (), {})
 
-    def get_customer_subscription(self, subscription_id: str) -> Answer[Subscription]:
+    def get_customer_subscription(self, subscription_id: str | UUID) -> Answer[Subscription]:
         """Get a subscription.
 
         `GET /customer/webhooks/subscriptions/{subscription_id}`
@@ -357,7 +367,7 @@ class Methods(ABC):
 
     def update_customer_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[UpdateSubscription],
@@ -371,7 +381,7 @@ class Methods(ABC):
         )
 
     def delete_customer_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
@@ -381,7 +391,7 @@ class Methods(ABC):
             operations.DELETE_CUSTOMER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
         )
 
-    def get_partner_subscription(self, subscription_id: str) -> Answer[Subscription]:
+    def get_partner_subscription(self, subscription_id: str | UUID) -> Answer[Subscription]:
         """Get a subscription.
 
         `GET /partner/reseller/webhooks/subscriptions/{subscription_id}`
@@ -390,7 +400,7 @@ class Methods(ABC):
 
     def update_partner_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[UpdateSubscription],
@@ -404,7 +414,7 @@ class Methods(ABC):
         )
 
     def delete_partner_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
@@ -414,28 +424,36 @@ class Methods(ABC):
             operations.DELETE_PARTNER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
         )
 
-    def get_customer_subscription_health(self, subscription_id: str) -> Answer[SubscriptionHealth]:
+    def get_customer_subscription_health(
+        self, subscription_id: str | UUID
+    ) -> Answer[SubscriptionHealth]:
         """Get how the endpoint of a subscription is doing, and what waits for it.
 
         `GET /customer/webhooks/subscriptions/{subscription_id}/health`
         """
         return self._call(operations.GET_CUSTOMER_SUBSCRIPTION_HEALTH, (subscription_id,), {})
 
-    def get_partner_subscription_health(self, subscription_id: str) -> Answer[SubscriptionHealth]:
+    def get_partner_subscription_health(
+        self, subscription_id: str | UUID
+    ) -> Answer[SubscriptionHealth]:
         """Get how the endpoint of a subscription is doing, and what waits for it.
 
         `GET /partner/reseller/webhooks/subscriptions/{subscription_id}/health`
         """
         return self._call(operations.GET_PARTNER_SUBSCRIPTION_HEALTH, (subscription_id,), {})
 
-    def get_customer_subscription_secret(self, subscription_id: str) -> Answer[SubscriptionSecret]:
+    def get_customer_subscription_secret(
+        self, subscription_id: str | UUID
+    ) -> Answer[SubscriptionSecret]:
         """Get the secret that deliveries are signed with.
 
         `GET /customer/webhooks/subscriptions/{subscription_id}/secret`
         """
         return self._call(operations.GET_CUSTOMER_SUBSCRIPTION_SECRET, (subscription_id,), {})
 
-    def get_partner_subscription_secret(self, subscription_id: str) -> Answer[SubscriptionSecret]:
+    def get_partner_subscription_secret(
+        self, subscription_id: str | UUID
+    ) -> Answer[SubscriptionSecret]:
         """Get the secret that deliveries are signed with.
 
         `GET /partner/reseller/webhooks/subscriptions/{subscription_id}/secret`
@@ -443,7 +461,7 @@ class Methods(ABC):
         return self._call(operations.GET_PARTNER_SUBSCRIPTION_SECRET, (subscription_id,), {})
 
     def rotate_customer_subscription_secret(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[SubscriptionSecret]:
         """Make a new secret; the one before goes on signing beside it for a while.
 
@@ -454,7 +472,7 @@ class Methods(ABC):
         )
 
     def rotate_partner_subscription_secret(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[SubscriptionSecret]:
         """Make a new secret; the one before goes on signing beside it for a while.
 
@@ -465,7 +483,7 @@ class Methods(ABC):
         )
 
     def test_customer_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[Delivery]:
         """Record a test event that is delivered to this subscription only.
 
@@ -476,7 +494,7 @@ class Methods(ABC):
         )
 
     def test_partner_subscription(
-        self, subscription_id: str, *, idempotency_key: str | None = None
+        self, subscription_id: str | UUID, *, idempotency_key: str | None = None
     ) -> Answer[Delivery]:
         """Record a test event that is delivered to this subscription only.
 
@@ -487,7 +505,7 @@ class Methods(ABC):
         )
 
     def list_customer_deliveries(
-        self, subscription_id: str, **values: Unpack[ListCustomerDeliveries]
+        self, subscription_id: str | UUID, **values: Unpack[ListCustomerDeliveries]
     ) -> Page[Delivery]:
         """List a subscription's deliveries, newest first.
 
@@ -496,7 +514,7 @@ class Methods(ABC):
         return self._list(operations.LIST_CUSTOMER_DELIVERIES, (subscription_id,), values)
 
     def list_partner_deliveries(
-        self, subscription_id: str, **values: Unpack[ListPartnerDeliveries]
+        self, subscription_id: str | UUID, **values: Unpack[ListPartnerDeliveries]
     ) -> Page[Delivery]:
         """List a subscription's deliveries, newest first.
 
@@ -505,7 +523,7 @@ class Methods(ABC):
         return self._list(operations.LIST_PARTNER_DELIVERIES, (subscription_id,), values)
 
     def get_customer_delivery(
-        self, subscription_id: str, delivery_id: str
+        self, subscription_id: str | UUID, delivery_id: str | UUID
     ) -> Answer[DeliveryDetail]:
         """Get a delivery with its attempts.
 
@@ -521,7 +539,7 @@ class Methods(ABC):
         )
 
     def get_partner_delivery(
-        self, subscription_id: str, delivery_id: str
+        self, subscription_id: str | UUID, delivery_id: str | UUID
     ) -> Answer[DeliveryDetail]:
         """Get a delivery with its attempts.
 
@@ -537,7 +555,11 @@ class Methods(ABC):
         )
 
     def resend_customer_delivery(
-        self, subscription_id: str, delivery_id: str, *, idempotency_key: str | None = None
+        self,
+        subscription_id: str | UUID,
+        delivery_id: str | UUID,
+        *,
+        idempotency_key: str | None = None,
     ) -> Answer[Delivery]:
         """Deliver an event to a subscription once more.
 
@@ -554,7 +576,11 @@ class Methods(ABC):
         )
 
     def resend_partner_delivery(
-        self, subscription_id: str, delivery_id: str, *, idempotency_key: str | None = None
+        self,
+        subscription_id: str | UUID,
+        delivery_id: str | UUID,
+        *,
+        idempotency_key: str | None = None,
     ) -> Answer[Delivery]:
         """Deliver an event to a subscription once more.
 
@@ -572,7 +598,7 @@ class Methods(ABC):
 
     def recover_customer_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[RecoverSubscription],
@@ -587,7 +613,7 @@ class Methods(ABC):
 
     def recover_partner_subscription(
         self,
-        subscription_id: str,
+        subscription_id: str | UUID,
         *,
         idempotency_key: str | None = None,
         **values: Unpack[RecoverSubscription],
@@ -614,14 +640,14 @@ class Methods(ABC):
         """
         return self._list(operations.LIST_PARTNER_EVENTS, (), values)
 
-    def get_customer_event(self, event_id: str) -> Answer[Event]:
+    def get_customer_event(self, event_id: str | UUID) -> Answer[Event]:
         """Get an event, as it was delivered.
 
         `GET /customer/events/{event_id}`
         """
         return self._call(operations.GET_CUSTOMER_EVENT, (event_id,), {})
 
-    def get_partner_event(self, event_id: str) -> Answer[Event]:
+    def get_partner_event(self, event_id: str | UUID) -> Answer[Event]:
         """Get an event, as it was delivered.
 
         `GET /partner/reseller/events/{event_id}`

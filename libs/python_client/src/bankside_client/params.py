@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal, NotRequired, TypedDict
+from uuid import UUID
 
 CountryCode = str
 
@@ -241,7 +242,7 @@ class Person(TypedDict):
     ownership_percentage: NotRequired[Decimal | int]
     work_title: NotRequired[str | None]
     controller: NotRequired[bool]
-    id: NotRequired[str | None]
+    id: NotRequired[str | UUID | None]
     phone_mobile: NotRequired[str | None]
     gender: NotRequired[str | None]
     created_at: NotRequired[datetime | str | None]
