@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 
 from libs import tracing
-from libs.contracts.asked import Asked, asked
+from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import conclude, note_handled, processing
 from libs.handling.running import CommandRunner
 from libs.messaging.topology import COMMANDS, commands_queue
@@ -84,7 +84,7 @@ class Driver:
 
     async def _drive(self, leased: inbox.Leased) -> None:
         started = time.perf_counter()
-        asked.set(Asked(leased.request_id, None))
+        request_context.set(RequestContext(leased.request_id, None))
         crash_point(f"{self._service}.driving")
         with processing(
             COMMANDS,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from libs import tracing
-from libs.contracts.asked import asked
 from libs.contracts.errors import ERRORS
+from libs.contracts.request_context import request_context
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.runtime.request_log import Details, request_log
 
@@ -37,13 +37,13 @@ def processing(
 
 def conclude(span: tracing.Span, operation: str, outcome: str, **details: str | int) -> None:
     """Say in a span what came of the operation, and for whom this task did it. A refusal (4xx) is no error of ours."""
-    task = asked.get()
+    current = request_context.get()
     span.set(
         {
             "bankside.operation": operation,
             "bankside.outcome": outcome,
-            "bankside.request_id": task.request_id if task else None,
-            "bankside.key": task.key if task else None,
+            "bankside.request_id": current.request_id if current else None,
+            "bankside.key": current.actor if current else None,
             **{f"bankside.{name}": value for name, value in details.items()},
         }
     )

@@ -10,7 +10,6 @@ from typing import Any
 
 import structlog
 
-from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
     LOOK_BEFORE_REPEATING,
     BanksideError,
@@ -21,6 +20,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
+from libs.contracts.request_context import RequestContext, request_context
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
@@ -73,7 +73,7 @@ class QueryAnswerer:
 
     async def _reply(self, envelope: Envelope) -> Reply:
         started = time.perf_counter()
-        asked.set(Asked(envelope.request_id, envelope.principal.actor))
+        request_context.set(RequestContext(envelope.request_id, envelope.principal.actor))
         with processing(
             QUERIES,
             self._service,

@@ -12,7 +12,6 @@ import structlog
 from pydantic import ValidationError
 
 from libs.backoff import Backoff
-from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
     ApproverIsInitiator,
     BanksideError,
@@ -23,6 +22,7 @@ from libs.contracts.errors import (
 from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
+from libs.contracts.request_context import RequestContext, request_context
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
@@ -111,7 +111,7 @@ class CommandRunner:
                 self._log_failure(leased, unreadable)
                 return unreadable
             try:
-                asked.set(Asked(leased.request_id, principal.actor))
+                request_context.set(RequestContext(leased.request_id, principal.actor))
                 command = (
                     open_body(row, command_id, leased.body, self._sealer)
                     if row

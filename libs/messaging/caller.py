@@ -29,7 +29,6 @@ from uuid_utils import uuid7
 
 from libs import tracing
 from libs.batching import Batcher, TooManyWaiting
-from libs.contracts.asked import asked
 from libs.contracts.errors import (
     LOOK_BEFORE_REPEATING,
     OutcomePending,
@@ -40,6 +39,7 @@ from libs.contracts.exact_json import decode
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
+from libs.contracts.request_context import request_context
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.delivery import Delivery, consume
@@ -148,13 +148,13 @@ class Caller:
             BanksideError: as replied.
         """
         query_id = str(uuid7())
-        task = asked.get()
+        current = request_context.get()
         envelope = self.envelope(
             operation,
             principal,
             command,
             command_id=query_id,
-            request_id=task.request_id if task else query_id,
+            request_id=current.request_id if current else query_id,
             deadline=deadline,
         )
         reply = await self.ask(envelope, is_read=operation.is_read)

@@ -10,8 +10,8 @@ from sqlalchemy import BigInteger, Text, bindparam, func, insert, select
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 
 from libs import tracing
-from libs.contracts.asked import asked
 from libs.contracts.events import Event
+from libs.contracts.request_context import request_context
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import EVENTS_RECORDED
 from libs.persistence.tables import outbox as table
@@ -52,8 +52,8 @@ async def record(connection: AsyncConnection, *events: Event) -> None:
     """
     if not events:
         return
-    task, trace = asked.get(), tracing.current()
-    request_id = task.request_id if task is not None else None
+    current, trace = request_context.get(), tracing.current()
+    request_id = current.request_id if current is not None else None
     connection.info[EVENTS_RECORDED] = True
     await connection.execute(
         _RECORD,

@@ -14,7 +14,7 @@ import structlog
 from aiohttp.http_exceptions import BadHttpMessage
 from structlog.typing import EventDict, WrappedLogger
 
-from libs.runtime.request_log import Lines, add_asked, request_log
+from libs.runtime.request_log import Lines, add_request_context, request_log
 
 SENSITIVE_KEYS = frozenset(
     {
@@ -115,7 +115,7 @@ def configure_logging(service: str, level: str) -> None:
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
-            add_asked,
+            add_request_context,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _format_exception,

@@ -15,7 +15,7 @@ import msgspec
 from prometheus_client import Counter
 from structlog.typing import EventDict, WrappedLogger
 
-from libs.contracts.asked import asked
+from libs.contracts.request_context import request_context
 
 LINES_LOST = Counter("bankside_log_lines_lost_total", "Lines that could not be written.")
 TOGETHER_SECONDS = 0.1
@@ -23,15 +23,15 @@ TOGETHER_BYTES = 4096
 """What a pipe takes in one piece, so that lines of two processes on one pipe do not mix."""
 
 
-def add_asked(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """structlog processor: add the request id and the key that this task works for."""
-    if (now := asked.get()) is not None:
-        event.setdefault("request_id", now.request_id)
-        event.setdefault("key", now.key)
+def add_request_context(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """structlog processor: add the request that the current task serves, and who signed it."""
+    if (current := request_context.get()) is not None:
+        event.setdefault("request_id", current.request_id)
+        event.setdefault("key", current.actor)
     return event
 
 
-_NOT_ASKED = (None, None)
+_NO_REQUEST = (None, None)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -116,7 +116,7 @@ class RequestLog:
         seconds: float,
         **details: Unpack[Details],
     ) -> None:
-        """Log what came of a request or a message, with the request id and key that this task works for (`asked`).
+        """Log what came of a request or a message, for the current `request_context`.
 
         Args:
             outcome: "ok", or the code of the error that it was answered with.
@@ -124,7 +124,7 @@ class RequestLog:
         """
         if self._lines is None:
             return
-        request_id, key = asked.get() or _NOT_ASKED
+        request_id, key = request_context.get() or _NO_REQUEST
         line = _Line(
             event=event,
             service=self._service,

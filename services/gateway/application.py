@@ -9,7 +9,6 @@ import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
     BanksideError,
     BodyTooLarge,
@@ -20,6 +19,7 @@ from libs.contracts.errors import (
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.model import build_validators
 from libs.contracts.operation import Operation
+from libs.contracts.request_context import RequestContext, request_context
 from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.runtime.connections import Connections
 from libs.runtime.request_log import request_log
@@ -95,7 +95,7 @@ async def routing_problems(request: web.Request, handler: Handler) -> web.Stream
     request_id = request_id_of(request)
     response = failure(error, request_id)
     response.headers["X-Request-Id"] = request_id
-    asked.set(Asked(request_id, None))
+    request_context.set(RequestContext(request_id, None))
     if unforeseen is not None:
         _log.error("request_failed", status=unforeseen.status, exc_info=unforeseen)
     seconds = time.perf_counter() - started

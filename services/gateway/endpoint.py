@@ -17,7 +17,6 @@ from uuid_utils import uuid7
 
 from libs import tracing
 from libs.batching import TooManyWaiting
-from libs.contracts.asked import Asked, asked
 from libs.contracts.binding import bind
 from libs.contracts.errors import (
     Abandoned,
@@ -41,6 +40,7 @@ from libs.contracts.model import Command
 from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
+from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import OK, conclude, note_handled
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
@@ -121,7 +121,7 @@ class Endpoints:
             request_id = request_id_of(request)
             outcome = OK
             # A connection's requests follow one another in one task.
-            asked.set(Asked(request_id, None))
+            request_context.set(RequestContext(request_id, None))
             with self._span(operation, request) as span:
                 try:
                     response = await self._respond(operation, request, request_id)
@@ -204,7 +204,7 @@ class Endpoints:
                 body,
                 anew=not self._failures.are_too_many(address),
             )
-            asked.set(Asked(request_id, signed.credential.principal.actor))
+            request_context.set(RequestContext(request_id, signed.credential.principal.actor))
             _require_allowed(signed.credential, caller_address)
             rate = await self._admission.admit(signed, operation.rate_class)
             self._last_use.note(signed.credential.id)
@@ -221,7 +221,7 @@ class Endpoints:
                 session = await self._session(request)
                 principal = msgspec.structs.replace(principal, operator=session.operator)
                 role = session.role
-                asked.set(Asked(request_id, principal.actor))
+                request_context.set(RequestContext(request_id, principal.actor))
             _authorize(operation, signed.credential, role)
         except BanksideError as error:
             self._refusals.known(error, address, principal.actor, operation.name)

@@ -15,8 +15,8 @@ from uuid import UUID
 from sqlalchemy import select, text
 
 from libs import tracing
-from libs.contracts.asked import asked
 from libs.contracts.events import Event
+from libs.contracts.request_context import request_context
 from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.repository.events import parse_event_id
 from services.webhook_dispatcher.tables import event_position
@@ -129,8 +129,8 @@ async def record(
     Returns:
         The id of the delivery, if there is one and `only_for` is given.
     """
-    task = asked.get()
-    request_id = task.request_id if task is not None else None
+    current = request_context.get()
+    request_id = current.request_id if current is not None else None
     arrival = arrival_of(replace(event, request_id=request_id, trace=tracing.current()))
     assert arrival is not None, "ids of our own events are evt_<uuidv7>"
     recorded = await record_batch(connection, [arrival], None, only_for=only_for)
