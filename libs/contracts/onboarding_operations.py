@@ -135,14 +135,14 @@ PAGE_HELD_CUSTOMERS = Operation(
     name="onboarding.page_held_customers",
     command=r.PageAfter,
     asked_by=("reconciliation",),
-    reply=r.HeldCustomers,
+    reply=r.RecordedCustomers,
     summary="Customers of all tenants with all that belongs to them, page by page",
 )
 FIND_HELD_CUSTOMERS = Operation(
     name="onboarding.find_held_customers",
     command=r.FindByIds,
     asked_by=("reconciliation",),
-    reply=r.HeldCustomers,
+    reply=r.RecordedCustomers,
     summary="Customers of any tenant by their ids",
 )
 FIND_HOLDERS = Operation(
@@ -156,14 +156,14 @@ PAGE_TOLD_ANSWERS = Operation(
     name="onboarding.page_told_answers",
     command=r.PageAfter,
     asked_by=("reconciliation",),
-    reply=r.ToldAnswers,
+    reply=r.AnsweredCommands,
     summary="What callers of onboarding were told, page by page",
 )
 FIND_TOLD_ANSWERS = Operation(
     name="onboarding.find_told_answers",
     command=r.FindByIds,
     asked_by=("reconciliation",),
-    reply=r.ToldAnswers,
+    reply=r.AnsweredCommands,
     summary="What callers were told, by command ids",
 )
 LIST_FEED_POSITIONS = Operation(

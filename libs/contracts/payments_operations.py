@@ -153,14 +153,14 @@ PAGE_HELD_WIRES = Operation(
     name="payments.page_held_wires",
     command=r.PageAfter,
     asked_by=("reconciliation",),
-    reply=r.HeldWires,
+    reply=r.RecordedWires,
     summary="Wires of all tenants, page by page",
 )
 FIND_HELD_WIRES = Operation(
     name="payments.find_held_wires",
     command=r.FindByIds,
     asked_by=("reconciliation",),
-    reply=r.HeldWires,
+    reply=r.RecordedWires,
     summary="Wires of any tenant by their ids",
 )
 PAGE_CONTRADICTIONS = Operation(

@@ -58,8 +58,8 @@ class Told(StrEnum):
     NOTHING = "nothing"
 
 
-class HeldWire(Model):
-    """A wire as payments holds it.
+class RecordedWire(Model):
+    """A wire as payments has recorded it.
 
     Args:
         accepted: core banking had accepted it at some time.
@@ -81,8 +81,8 @@ class HeldWire(Model):
     updated_at: f.UtcDateTime
 
 
-class HeldWires(Model):
-    wires: list[HeldWire]
+class RecordedWires(Model):
+    wires: list[RecordedWire]
     next_after: str | None
 
 
@@ -109,7 +109,7 @@ class Contradictions(Model):
     contradictions: list[Contradiction]
 
 
-class HeldParty(Model):
+class RecordedParty(Model):
     """A business or one of its persons. `fields` are what providers are told of it, but for what is sensitive."""
 
     customer_id: str
@@ -123,14 +123,14 @@ class HeldParty(Model):
     date_of_birth: Annotated[str, Sensitive()] | None
 
 
-class HeldAccount(Model):
+class RecordedAccount(Model):
     account_id: str
     account_number: str
     account_group: str
     status: str
 
 
-class HeldExternalAccount(Model):
+class RecordedExternalAccount(Model):
     """A linked one; drafts are not told."""
 
     external_account_id: str
@@ -139,7 +139,7 @@ class HeldExternalAccount(Model):
     account_number: Annotated[str, Sensitive()]
 
 
-class HeldCustomer(Model):
+class RecordedCustomer(Model):
     """A business with all that belongs to it, the business itself first among its parties.
 
     Args:
@@ -151,14 +151,14 @@ class HeldCustomer(Model):
     customer_id: str
     status: Annotated[CustomerStatus, Field(strict=False)]
     command_open: bool
-    parties: list[HeldParty]
-    accounts: list[HeldAccount]
-    external_accounts: list[HeldExternalAccount]
+    parties: list[RecordedParty]
+    accounts: list[RecordedAccount]
+    external_accounts: list[RecordedExternalAccount]
     updated_at: f.UtcDateTime
 
 
-class HeldCustomers(Model):
-    customers: list[HeldCustomer]
+class RecordedCustomers(Model):
+    customers: list[RecordedCustomer]
     next_after: str | None
 
 
@@ -187,7 +187,7 @@ class Holders(Model):
     holders: list[Holder]
 
 
-class ToldAnswer(Model):
+class AnsweredCommand(Model):
     """The ids that the caller of a successful command was told.
 
     Args:
@@ -201,8 +201,8 @@ class ToldAnswer(Model):
     external_account_id: str | None
 
 
-class ToldAnswers(Model):
-    answers: list[ToldAnswer]
+class AnsweredCommands(Model):
+    answers: list[AnsweredCommand]
     next_after: str | None
 
 

@@ -25,7 +25,7 @@ from services.reconciliation.handlers.contradictions import ContradictionCompari
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.handlers.feeds import FeedComparison
-from services.reconciliation.handlers.holders import held_lists
+from services.reconciliation.handlers.holders import lists_with_holders
 from services.reconciliation.handlers.operating import OperatingDifferences
 from services.reconciliation.handlers.queries import Queries
 from services.reconciliation.handlers.running import Reconciler
@@ -95,7 +95,7 @@ def comparisons(
     identity, core, financial = providers.identity, providers.core, providers.financial
     payments = PaymentsQueries(query_client, size)
     onboarding = OnboardingQueries(query_client, settings.customers_page_size)
-    lists = held_lists(
+    lists = lists_with_holders(
         CustomerLists(
             identity=identity.customers,
             core=core.customers,

@@ -14,11 +14,11 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from libs.contracts.reconciliation import (
+    AnsweredCommand,
     Contradiction,
-    HeldCustomer,
-    HeldWire,
     Holder,
-    ToldAnswer,
+    RecordedCustomer,
+    RecordedWire,
 )
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
@@ -133,9 +133,9 @@ class DepositLoad(msgspec.Struct, frozen=True):
 
 
 class Payments(Protocol):
-    async def page_of_wires(self, after: str | None, deadline: float) -> Page[HeldWire]: ...
+    async def page_of_wires(self, after: str | None, deadline: float) -> Page[RecordedWire]: ...
 
-    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, HeldWire]: ...
+    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, RecordedWire]: ...
 
     async def contradictions_after(
         self, after: int, deadline: float
@@ -147,19 +147,25 @@ class Payments(Protocol):
 
 
 class Onboarding(Protocol):
-    async def page_of_customers(self, after: str | None, deadline: float) -> Page[HeldCustomer]: ...
+    async def page_of_customers(
+        self, after: str | None, deadline: float
+    ) -> Page[RecordedCustomer]: ...
 
     async def customers(
         self, ids: Sequence[str], deadline: float
-    ) -> Mapping[str, HeldCustomer]: ...
+    ) -> Mapping[str, RecordedCustomer]: ...
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
         """Whose records with these ids of providers are, by those ids."""
         ...
 
-    async def page_of_answers(self, after: str | None, deadline: float) -> Page[ToldAnswer]: ...
+    async def page_of_answers(
+        self, after: str | None, deadline: float
+    ) -> Page[AnsweredCommand]: ...
 
-    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, ToldAnswer]: ...
+    async def answers(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, AnsweredCommand]: ...
 
 
 class Feeds(Protocol):

@@ -17,7 +17,7 @@ from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
 from services.onboarding.repository import holders
 from services.onboarding.repository.reconciliation import (
-    HeldCustomers,
+    RecordedCustomers,
     answers_by_ids,
     page_of_answers,
 )
@@ -29,7 +29,7 @@ class ReconcileQueries:
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
-        self._customers = HeldCustomers(vault)
+        self._customers = RecordedCustomers(vault)
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
@@ -47,7 +47,7 @@ class ReconcileQueries:
             found = await self._customers.page(connection, after, command.limit)
         more = len(found) == command.limit
         return Result(
-            data=r.HeldCustomers(
+            data=r.RecordedCustomers(
                 customers=found, next_after=found[-1].customer_id if more else None
             )
         )
@@ -55,7 +55,7 @@ class ReconcileQueries:
     async def find_customers(self, _: Principal, command: r.FindByIds, __: float) -> Result:
         async with self._database.snapshot() as connection:
             found = await self._customers.by_ids(connection, _ids(command.ids))
-        return Result(data=r.HeldCustomers(customers=found, next_after=None))
+        return Result(data=r.RecordedCustomers(customers=found, next_after=None))
 
     async def find_holders(self, _: Principal, command: r.FindHolders, __: float) -> Result:
         async with self._database.transaction() as connection:
@@ -66,12 +66,12 @@ class ReconcileQueries:
         after = parse_id(command.after) if command.after else None
         async with self._database.transaction() as connection:
             answers, last = await page_of_answers(connection, after, command.limit)
-        return Result(data=r.ToldAnswers(answers=answers, next_after=last))
+        return Result(data=r.AnsweredCommands(answers=answers, next_after=last))
 
     async def find_answers(self, _: Principal, command: r.FindByIds, __: float) -> Result:
         async with self._database.transaction() as connection:
             answers = await answers_by_ids(connection, _ids(command.ids))
-        return Result(data=r.ToldAnswers(answers=answers, next_after=None))
+        return Result(data=r.AnsweredCommands(answers=answers, next_after=None))
 
 
 def _ids(texts: Sequence[str]) -> list[UUID]:

@@ -14,11 +14,11 @@ from libs.contracts.exact_json import decode
 from libs.contracts.model import Model
 from libs.contracts.onboarding_operations import ADD_EXTERNAL_BANK_ACCOUNT, ONBOARD_CUSTOMER
 from libs.contracts.reconciliation import (
-    HeldAccount,
-    HeldCustomer,
-    HeldExternalAccount,
-    HeldParty,
-    ToldAnswer,
+    AnsweredCommand,
+    RecordedAccount,
+    RecordedCustomer,
+    RecordedExternalAccount,
+    RecordedParty,
 )
 from libs.messaging.envelope import decode_reply
 from libs.persistence.async_engine import AsyncConnection
@@ -121,7 +121,7 @@ _ANSWERS_PAGE = (
 _ANSWERS_BY_IDS = _ANSWER.where(_INBOX.command_id == _IDS)
 
 
-class HeldCustomers:
+class RecordedCustomers:
     """Read in one snapshot, so that the parts of a customer belong together. Sensitive fields are opened."""
 
     def __init__(self, vault: Vault) -> None:
@@ -129,25 +129,27 @@ class HeldCustomers:
 
     async def page(
         self, connection: AsyncConnection, after: UUID | None, limit: int
-    ) -> list[HeldCustomer]:
+    ) -> list[RecordedCustomer]:
         """In the order of their ids."""
         rows = await connection.execute(_PAGE, {"after": after or FIRST_ID, "limit": limit})
         return await self._complete(connection, rows.all())
 
-    async def by_ids(self, connection: AsyncConnection, ids: Sequence[UUID]) -> list[HeldCustomer]:
+    async def by_ids(
+        self, connection: AsyncConnection, ids: Sequence[UUID]
+    ) -> list[RecordedCustomer]:
         rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
         return await self._complete(connection, rows.all())
 
     async def _complete(
         self, connection: AsyncConnection, rows: Sequence[Row[Any]]
-    ) -> list[HeldCustomer]:
+    ) -> list[RecordedCustomer]:
         ids = {"ids": [row.customer_id for row in rows]}
         parties = _by_customer(await connection.execute(_PERSONS_OF, ids))
         owned = _by_customer(await connection.execute(_ACCOUNTS_OF, ids))
         external = _by_customer(await connection.execute(_EXTERNAL_ACCOUNTS_OF, ids))
         busy = await _with_open_commands(connection, rows, parties)
         return [
-            HeldCustomer(
+            RecordedCustomer(
                 tenant=row.tenant,
                 customer_id=str(row.customer_id),
                 status=row.status,
@@ -165,20 +167,20 @@ class HeldCustomers:
             for row in rows
         ]
 
-    def _business(self, row: Row[Any]) -> HeldParty:
+    def _business(self, row: Row[Any]) -> RecordedParty:
         context = customers.context_of(row.customer_id)
         business = self._vault.open(Business, row.business, context)
         return _party(row.customer_id, "business", row, business)
 
-    def _person(self, row: Row[Any]) -> HeldParty:
+    def _person(self, row: Row[Any]) -> RecordedParty:
         context = persons.context_of(row.tenant, row.person_id)
         person = self._vault.open(PersonDetails, row.details, context)
         return _party(row.person_id, "person", row, person)
 
-    def _external_account(self, row: Row[Any]) -> HeldExternalAccount:
+    def _external_account(self, row: Row[Any]) -> RecordedExternalAccount:
         context = external_accounts.context_of(row.draft_id)
         account = self._vault.open(ExternalBankAccount, row.details, context)
-        return HeldExternalAccount(
+        return RecordedExternalAccount(
             external_account_id=row.external_account_id,
             primary=row.is_primary,
             routing_number=account.routing_number,
@@ -188,7 +190,7 @@ class HeldCustomers:
 
 async def page_of_answers(
     connection: AsyncConnection, after: UUID | None, limit: int
-) -> tuple[list[ToldAnswer], str | None]:
+) -> tuple[list[AnsweredCommand], str | None]:
     """Successful answers in the order of their commands' ids, and the last id that was read, refusals included."""
     values = {"after": after or FIRST_ID, "operations": list(TOLD), "limit": limit}
     rows = (await connection.execute(_ANSWERS_PAGE, values)).all()
@@ -196,7 +198,7 @@ async def page_of_answers(
     return _answers(rows), last
 
 
-async def answers_by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[ToldAnswer]:
+async def answers_by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[AnsweredCommand]:
     rows = await connection.execute(_ANSWERS_BY_IDS, {"ids": list(ids), "operations": list(TOLD)})
     return _answers(rows)
 
@@ -231,10 +233,10 @@ def _waits_for_verdict(parties: Iterable[Row[Any]]) -> bool:
     return overall(CustomerStatus(verdict) for verdict in verdicts) in UNDECIDED
 
 
-def _party(customer_id: UUID, kind: Any, row: Row[Any], details: Model) -> HeldParty:
+def _party(customer_id: UUID, kind: Any, row: Row[Any], details: Model) -> RecordedParty:
     fields = details.model_dump()
     sensitive = {name: fields.pop(name, None) for name in SENSITIVE}
-    return HeldParty(
+    return RecordedParty(
         customer_id=str(customer_id),
         kind=kind,
         identity_id=row.identity_id,
@@ -245,8 +247,8 @@ def _party(customer_id: UUID, kind: Any, row: Row[Any], details: Model) -> HeldP
     )
 
 
-def _account(row: Row[Any]) -> HeldAccount:
-    return HeldAccount(
+def _account(row: Row[Any]) -> RecordedAccount:
+    return RecordedAccount(
         account_id=row.account_id,
         account_number=row.account_number,
         account_group=row.account_group,
@@ -261,7 +263,7 @@ def _by_customer(rows: Iterable[Row[Any]]) -> dict[UUID, list[Row[Any]]]:
     return grouped
 
 
-def _answers(rows: Iterable[Row[Any]]) -> list[ToldAnswer]:
+def _answers(rows: Iterable[Row[Any]]) -> list[AnsweredCommand]:
     answers = []
     for row in rows:
         reply = decode_reply(row.reply)
@@ -270,7 +272,7 @@ def _answers(rows: Iterable[Row[Any]]) -> list[ToldAnswer]:
     return answers
 
 
-def _answer(row: Row[Any], data: Any) -> ToldAnswer:
+def _answer(row: Row[Any], data: Any) -> AnsweredCommand:
     if row.operation == ONBOARD_CUSTOMER.name:
         customer_id = data["business"]["customer_id"]
         account_id = data["business"]["account_id"]
@@ -278,7 +280,7 @@ def _answer(row: Row[Any], data: Any) -> ToldAnswer:
     else:
         customer_id = row.ordering_key.rpartition("/")[2]
         account_id, external = None, data["external_bank_account_id"]
-    return ToldAnswer(
+    return AnsweredCommand(
         command_id=str(row.command_id),
         operation=row.operation,
         customer_id=customer_id,

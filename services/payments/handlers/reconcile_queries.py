@@ -36,14 +36,14 @@ class ReconcileQueries:
             wires = await reconciliation.page_of_wires(connection, after, command.limit)
         more = len(wires) == command.limit
         return Result(
-            data=r.HeldWires(wires=wires, next_after=wires[-1].transaction_id if more else None)
+            data=r.RecordedWires(wires=wires, next_after=wires[-1].transaction_id if more else None)
         )
 
     async def find_wires(self, _: Principal, command: r.FindByIds, __: float) -> Result:
         ids = [parsed for text in command.ids if (parsed := parse_id(text)) is not None]
         async with self._database.transaction() as connection:
             wires = await reconciliation.wires_by_ids(connection, ids)
-        return Result(data=r.HeldWires(wires=wires, next_after=None))
+        return Result(data=r.RecordedWires(wires=wires, next_after=None))
 
     async def page_contradictions(
         self, _: Principal, command: r.PageContradictions, __: float

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.types import BigInteger
 
 from libs.contracts.payments_operations import APPROVE_WIRE, SEND_WIRE
-from libs.contracts.reconciliation import Contradiction, HeldWire, Told
+from libs.contracts.reconciliation import Contradiction, RecordedWire, Told
 from libs.contracts.wires import WireState
 from libs.messaging.envelope import decode_reply
 from libs.persistence.async_engine import AsyncConnection
@@ -81,13 +81,13 @@ _CONTRADICTIONS_BY_IDS = _CONTRADICTIONS.where(
 
 async def page_of_wires(
     connection: AsyncConnection, after: UUID | None, limit: int
-) -> list[HeldWire]:
+) -> list[RecordedWire]:
     """In the order of their ids, from the first one after `after`."""
     rows = await connection.execute(_WIRES_PAGE, {"after": after or _LOWEST_ID, "limit": limit})
     return [_wire(row) for row in rows]
 
 
-async def wires_by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[HeldWire]:
+async def wires_by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[RecordedWire]:
     rows = await connection.execute(_WIRES_BY_IDS, {"ids": list(ids)})
     return [_wire(row) for row in rows]
 
@@ -107,10 +107,10 @@ async def contradictions_by_ids(
     return [Contradiction(**row._mapping) for row in rows]
 
 
-def _wire(row: Row[Any]) -> HeldWire:
+def _wire(row: Row[Any]) -> RecordedWire:
     values = dict(row._mapping)
     reply = values.pop("reply")
-    return HeldWire(
+    return RecordedWire(
         **values | {"transaction_id": str(row.transaction_id)}, told=_answer_to_sender(reply)
     )
 

@@ -47,12 +47,14 @@ class _Queries:
 class PaymentsQueries(_Queries):
     """See `ports.Payments`."""
 
-    async def page_of_wires(self, after: str | None, deadline: float) -> Page[r.HeldWire]:
-        reply = await self._ask(payments.PAGE_HELD_WIRES, self._after(after), r.HeldWires, deadline)
+    async def page_of_wires(self, after: str | None, deadline: float) -> Page[r.RecordedWire]:
+        reply = await self._ask(
+            payments.PAGE_HELD_WIRES, self._after(after), r.RecordedWires, deadline
+        )
         return Page(reply.wires, reply.next_after)
 
-    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.HeldWire]:
-        replies = self._find(payments.FIND_HELD_WIRES, r.FindByIds, r.HeldWires, ids, deadline)
+    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.RecordedWire]:
+        replies = self._find(payments.FIND_HELD_WIRES, r.FindByIds, r.RecordedWires, ids, deadline)
         return {wire.transaction_id: wire async for reply in replies for wire in reply.wires}
 
     async def contradictions_after(self, after: int, deadline: float) -> Sequence[r.Contradiction]:
@@ -76,15 +78,19 @@ class PaymentsQueries(_Queries):
 class OnboardingQueries(_Queries):
     """See `ports.Onboarding`."""
 
-    async def page_of_customers(self, after: str | None, deadline: float) -> Page[r.HeldCustomer]:
+    async def page_of_customers(
+        self, after: str | None, deadline: float
+    ) -> Page[r.RecordedCustomer]:
         reply = await self._ask(
-            onboarding.PAGE_HELD_CUSTOMERS, self._after(after), r.HeldCustomers, deadline
+            onboarding.PAGE_HELD_CUSTOMERS, self._after(after), r.RecordedCustomers, deadline
         )
         return Page(reply.customers, reply.next_after)
 
-    async def customers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.HeldCustomer]:
+    async def customers(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, r.RecordedCustomer]:
         replies = self._find(
-            onboarding.FIND_HELD_CUSTOMERS, r.FindByIds, r.HeldCustomers, ids, deadline
+            onboarding.FIND_HELD_CUSTOMERS, r.FindByIds, r.RecordedCustomers, ids, deadline
         )
         return {
             customer.customer_id: customer
@@ -96,14 +102,14 @@ class OnboardingQueries(_Queries):
         replies = self._find(onboarding.FIND_HOLDERS, r.FindHolders, r.Holders, ids, deadline)
         return {holder.record_id: holder async for reply in replies for holder in reply.holders}
 
-    async def page_of_answers(self, after: str | None, deadline: float) -> Page[r.ToldAnswer]:
+    async def page_of_answers(self, after: str | None, deadline: float) -> Page[r.AnsweredCommand]:
         reply = await self._ask(
-            onboarding.PAGE_TOLD_ANSWERS, self._after(after), r.ToldAnswers, deadline
+            onboarding.PAGE_TOLD_ANSWERS, self._after(after), r.AnsweredCommands, deadline
         )
         return Page(reply.answers, reply.next_after)
 
-    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.ToldAnswer]:
+    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.AnsweredCommand]:
         replies = self._find(
-            onboarding.FIND_TOLD_ANSWERS, r.FindByIds, r.ToldAnswers, ids, deadline
+            onboarding.FIND_TOLD_ANSWERS, r.FindByIds, r.AnsweredCommands, ids, deadline
         )
         return {answer.command_id: answer async for reply in replies for answer in reply.answers}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from libs.contracts.reconciliation import HeldCustomer
+from libs.contracts.reconciliation import RecordedCustomer
 from services.reconciliation.handlers.parties import FINAL
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreAccount
@@ -13,7 +13,7 @@ CLOSED = "closed"
 
 
 def judge_accounts(
-    business_id: str, customer: HeldCustomer | None, accounts: Sequence[CoreAccount]
+    business_id: str, customer: RecordedCustomer | None, accounts: Sequence[CoreAccount]
 ) -> list[Difference]:
     """The differences between a customer's accounts here and at core banking.
 
@@ -47,7 +47,7 @@ def judge_accounts(
     return found
 
 
-def _is_left_open(customer: HeldCustomer | None, account: CoreAccount) -> bool:
+def _is_left_open(customer: RecordedCustomer | None, account: CoreAccount) -> bool:
     return customer is not None and customer.status in FINAL and account.status != CLOSED
 
 

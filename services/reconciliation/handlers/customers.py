@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from libs.contracts.reconciliation import HeldCustomer
+from libs.contracts.reconciliation import RecordedCustomer
 from libs.gathering import gather_or_cancel
 from services.reconciliation.handlers.accounts import CLOSED, judge_accounts
 from services.reconciliation.handlers.comparison import Scan, suspects
@@ -146,7 +146,7 @@ class CustomerComparison:
         }
 
     async def _read(
-        self, ours: Mapping[str, HeldCustomer], customer_ids: Sequence[str], deadline: float
+        self, ours: Mapping[str, RecordedCustomer], customer_ids: Sequence[str], deadline: float
     ) -> _There:
         """The providers' records of these customers.
 
@@ -196,7 +196,7 @@ async def _both(
     ]
 
 
-def _judge(key: str, customer: HeldCustomer | None, there: _There, digest: Digest) -> Finding:
+def _judge(key: str, customer: RecordedCustomer | None, there: _There, digest: Digest) -> Finding:
     if customer is not None and customer.command_open:
         return IN_FLIGHT
     business, _, person = key.partition("/")
@@ -238,14 +238,14 @@ def _of(records: Iterable[ProviderRecord], business: str, held: set[str]) -> lis
 
 
 def _of_stranger(
-    records: Iterable[ProviderRecord], customer: HeldCustomer | None, business: str, person: str
+    records: Iterable[ProviderRecord], customer: RecordedCustomer | None, business: str, person: str
 ) -> list[ProviderRecord]:
     if customer is not None and _has_party(customer, person):
         return []
     return [r for r in records if (r.business_id, r.customer_id) == (business, person)]
 
 
-def _key(record: ProviderRecord, customer: HeldCustomer | None) -> str:
+def _key(record: ProviderRecord, customer: RecordedCustomer | None) -> str:
     if record.customer_id == record.business_id:
         return record.business_id
     if customer is not None and _has_party(customer, record.customer_id):
@@ -253,18 +253,18 @@ def _key(record: ProviderRecord, customer: HeldCustomer | None) -> str:
     return f"{record.business_id}/{record.customer_id}"
 
 
-def _has_party(customer: HeldCustomer, party_id: str) -> bool:
+def _has_party(customer: RecordedCustomer, party_id: str) -> bool:
     return any(party.customer_id == party_id for party in customer.parties)
 
 
-def _ids_of(customer: HeldCustomer) -> set[str]:
+def _ids_of(customer: RecordedCustomer) -> set[str]:
     """The providers' ids of all that belongs to the customer."""
     ids = {party.identity_id for party in customer.parties}
     ids |= {party.core_id for party in customer.parties}
     return {one for one in ids if one is not None} | _account_ids(customer)
 
 
-def _account_ids(customer: HeldCustomer) -> set[str]:
+def _account_ids(customer: RecordedCustomer) -> set[str]:
     return {account.account_id for account in customer.accounts} | {
         account.external_account_id for account in customer.external_accounts
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from libs.contracts.reconciliation import HeldCustomer, HeldExternalAccount
+from libs.contracts.reconciliation import RecordedCustomer, RecordedExternalAccount
 from services.reconciliation.handlers.accounts import CLOSED
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreExternalAccount
@@ -15,7 +15,7 @@ NUMBER = "external_account_number"
 
 def judge_external_accounts(
     business_id: str,
-    customer: HeldCustomer | None,
+    customer: RecordedCustomer | None,
     accounts: Sequence[CoreExternalAccount],
     digest: Digest,
 ) -> list[Difference]:
@@ -24,7 +24,7 @@ def judge_external_accounts(
     Args:
         accounts: those of the customer at core banking, and those under the ids that we hold.
     """
-    held: dict[str, HeldExternalAccount] = {}
+    held: dict[str, RecordedExternalAccount] = {}
     if customer is not None:
         held = {account.external_account_id: account for account in customer.external_accounts}
     there = {account.external_account_id: account for account in accounts}
@@ -50,7 +50,7 @@ def judge_external_accounts(
 
 
 def _kinds(
-    business_id: str, ours: HeldExternalAccount, theirs: CoreExternalAccount | None
+    business_id: str, ours: RecordedExternalAccount, theirs: CoreExternalAccount | None
 ) -> list[str]:
     if theirs is None:
         return ["external_account_missing_at_provider"]
@@ -69,7 +69,7 @@ def _difference(
     kind: str,
     business_id: str,
     external_account_id: str,
-    ours: HeldExternalAccount | None,
+    ours: RecordedExternalAccount | None,
     theirs: CoreExternalAccount | None,
     digest: Digest,
 ) -> Difference:

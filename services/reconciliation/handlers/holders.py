@@ -28,12 +28,12 @@ RowT = TypeVar("RowT", IdentityRecord, CoreCustomer, CoreExternalAccount, CoreAc
 Holders = Mapping[str, Holder]
 
 
-class HeldList(Generic[RowT]):
+class ListWithHolders(Generic[RowT]):
     """See `ports.ProviderList`. Rows that have our ids already pass as they are.
 
     Args:
         ids: of the row's records of which the holder is looked up.
-        held: the row with our ids.
+        with_holder: the row with our ids.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class HeldList(Generic[RowT]):
         records: ProviderList[RowT],
         onboarding: Onboarding,
         ids: Callable[[RowT], Iterable[str | None]],
-        held: Callable[[RowT, Holders], RowT],
+        with_holder: Callable[[RowT, Holders], RowT],
     ) -> None:
         self._records: ProviderList[RowT] = records
         self._onboarding = onboarding
         self._ids: Callable[[RowT], Iterable[str | None]] = ids
-        self._held: Callable[[RowT, Holders], RowT] = held
+        self._with_holder: Callable[[RowT, Holders], RowT] = with_holder
 
     async def page(self, after: str | None, deadline: float) -> Page[RowT]:
         page = await self._records.page(after, deadline)
@@ -65,35 +65,35 @@ class HeldList(Generic[RowT]):
             return list(rows)
         ids = [one for row in unknown for one in self._ids(row) if one]
         holders = await self._onboarding.holders(ids, deadline)
-        return [row if row.customer_id else self._held(row, holders) for row in rows]
+        return [row if row.customer_id else self._with_holder(row, holders) for row in rows]
 
 
-def held_lists(lists: CustomerLists, onboarding: Onboarding) -> CustomerLists:
+def lists_with_holders(lists: CustomerLists, onboarding: Onboarding) -> CustomerLists:
     """The lists, their rows under our ids."""
     return CustomerLists(
-        identity=HeldList(
+        identity=ListWithHolders(
             lists.identity,
             onboarding,
             lambda row: (row.identity_id, row.business_record_id),
-            lambda row, holders: _held_party(row, row.identity_id, holders),
+            lambda row, holders: _party_of_holder(row, row.identity_id, holders),
         ),
-        core=HeldList(
+        core=ListWithHolders(
             lists.core,
             onboarding,
             lambda row: (row.core_id, row.business_record_id),
-            lambda row, holders: _held_party(row, row.core_id, holders),
+            lambda row, holders: _party_of_holder(row, row.core_id, holders),
         ),
-        external_accounts=HeldList(
+        external_accounts=ListWithHolders(
             lists.external_accounts,
             onboarding,
             lambda row: (row.external_account_id,),
-            lambda row, holders: _held_account(row, row.external_account_id, None, holders),
+            lambda row, holders: _account_of_holder(row, row.external_account_id, None, holders),
         ),
-        accounts=HeldList(
+        accounts=ListWithHolders(
             lists.accounts,
             onboarding,
             lambda row: (row.core_id, row.account_id),
-            lambda row, holders: _held_account(row, row.account_id, row.core_id, holders),
+            lambda row, holders: _account_of_holder(row, row.account_id, row.core_id, holders),
         ),
     )
 
@@ -102,7 +102,7 @@ PartyT = TypeVar("PartyT", IdentityRecord, CoreCustomer)
 AccountT = TypeVar("AccountT", CoreExternalAccount, CoreAccount)
 
 
-def _held_party(row: PartyT, record_id: str, holders: Holders) -> PartyT:
+def _party_of_holder(row: PartyT, record_id: str, holders: Holders) -> PartyT:
     holder = holders.get(record_id)
     if holder is not None:
         return replace(row, customer_id=holder.party_id, business_customer_id=holder.customer_id)
@@ -111,8 +111,10 @@ def _held_party(row: PartyT, record_id: str, holders: Holders) -> PartyT:
     return replace(row, customer_id=record_id, business_customer_id=business_id)
 
 
-def _held_account(row: AccountT, record_id: str, core_id: str | None, holders: Holders) -> AccountT:
-    """One that we hold is of the customer whose record at the provider it belongs to."""
+def _account_of_holder(
+    row: AccountT, record_id: str, core_id: str | None, holders: Holders
+) -> AccountT:
+    """An account that we hold is of the customer whose record at the provider it belongs to."""
     holder = holders.get(record_id)
     if holder is None:
         return replace(row, customer_id=record_id)

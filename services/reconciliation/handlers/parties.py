@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from libs.contracts.customers import CustomerStatus
-from libs.contracts.reconciliation import HeldCustomer, HeldParty
+from libs.contracts.reconciliation import RecordedCustomer, RecordedParty
 from services.reconciliation.handlers.party_fields import differing
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreCustomer, EmailForm, IdentityRecord
@@ -70,7 +70,7 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
 
 def judge_identity(
     business_id: str,
-    customer: HeldCustomer | None,
+    customer: RecordedCustomer | None,
     records: Sequence[ProviderRecord],
     digest: Digest,
 ) -> list[Difference]:
@@ -103,7 +103,7 @@ def judge_identity(
 
 def judge_core(
     business_id: str,
-    customer: HeldCustomer | None,
+    customer: RecordedCustomer | None,
     records: Sequence[ProviderRecord],
     digest: Digest,
 ) -> list[Difference]:
@@ -129,7 +129,7 @@ def judge_core(
 
 
 def _unknown(
-    provider: str, customer: HeldCustomer | None, records: Sequence[ProviderRecord]
+    provider: str, customer: RecordedCustomer | None, records: Sequence[ProviderRecord]
 ) -> list[Difference]:
     """Records that are open at the provider and that no business or person of ours holds."""
     held: set[str | None] = set()
@@ -155,8 +155,8 @@ def _unknown(
 
 def _known(
     provider: str,
-    customer: HeldCustomer,
-    party: HeldParty,
+    customer: RecordedCustomer,
+    party: RecordedParty,
     record_id: str,
     record: ProviderRecord | None,
     digest: Digest,
@@ -193,7 +193,7 @@ def _known(
 def _difference(
     kind: str,
     business_id: str,
-    party: HeldParty,
+    party: RecordedParty,
     record_id: str,
     ours: dict[str, Any] | None,
     theirs: dict[str, Any] | None,

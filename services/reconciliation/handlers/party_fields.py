@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from libs.contracts.reconciliation import HeldParty
+from libs.contracts.reconciliation import RecordedParty
 from services.reconciliation.ports import EmailForm
 from services.reconciliation.sensitive_digests import Digest
 
@@ -28,7 +28,7 @@ class DifferingFields:
 
 
 def differing(
-    party: HeldParty,
+    party: RecordedParty,
     theirs: Mapping[str, Any],
     digest: Digest,
     *,

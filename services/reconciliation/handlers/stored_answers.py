@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from libs.contracts.reconciliation import HeldCustomer, ToldAnswer
+from libs.contracts.reconciliation import AnsweredCommand, RecordedCustomer
 from services.reconciliation.handlers.comparison import Scan, suspects
 from services.reconciliation.models import EVIDENCE_GONE, Difference, Finding, Scanned
 from services.reconciliation.ports import (
@@ -47,7 +47,7 @@ class StoredAnswerComparison:
         return {key: found.get(key, EVIDENCE_GONE) for key in keys}
 
     async def _judge_all(
-        self, answers: Sequence[ToldAnswer], deadline: float
+        self, answers: Sequence[AnsweredCommand], deadline: float
     ) -> Mapping[str, Finding]:
         customers = await self._onboarding.customers([a.customer_id for a in answers], deadline)
         accounts = await self._accounts.by_ids(
@@ -65,7 +65,9 @@ class StoredAnswerComparison:
         }
 
 
-def judge(answer: ToldAnswer, customer: HeldCustomer | None, there: set[str]) -> list[Difference]:
+def judge(
+    answer: AnsweredCommand, customer: RecordedCustomer | None, there: set[str]
+) -> list[Difference]:
     """What a stored answer names and either side lacks.
 
     Args:

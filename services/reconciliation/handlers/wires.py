@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
-from libs.contracts.reconciliation import HeldWire, Told
+from libs.contracts.reconciliation import RecordedWire, Told
 from libs.contracts.wires import WireState
 from services.reconciliation.handlers.books import Books
 from services.reconciliation.handlers.comparison import Scan, suspects
@@ -23,7 +23,7 @@ DEBITED = frozenset({"completed", "returned"})
 class WireSides:
     """`debit_is_known`: False where the provider's postings cannot be read."""
 
-    ours: HeldWire | None
+    ours: RecordedWire | None
     theirs: CoreWire | None
     debit: WireDebit | None
     debit_is_known: bool = True
@@ -90,7 +90,7 @@ class WireComparison:
 
     async def _with_debits(
         self,
-        ours: Mapping[str, HeldWire],
+        ours: Mapping[str, RecordedWire],
         theirs: Mapping[str, CoreWire],
         ids: Sequence[str],
         deadline: float,
@@ -107,7 +107,7 @@ class WireComparison:
 
     async def _scanned(
         self,
-        ours: Mapping[str, HeldWire],
+        ours: Mapping[str, RecordedWire],
         theirs: Mapping[str, CoreWire],
         ids: Sequence[str],
         next_after: str | None,
@@ -146,12 +146,12 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     ]
 
 
-def _is_in_flight(ours: HeldWire, theirs: CoreWire | None) -> bool:
+def _is_in_flight(ours: RecordedWire, theirs: CoreWire | None) -> bool:
     is_pending = ours.state is WireState.PENDING_SUBMISSION
     return is_pending and ours.command_open and (ours.send_begun or theirs is not None)
 
 
-def _kinds_of_wire(ours: HeldWire | None, theirs: CoreWire | None) -> list[str]:
+def _kinds_of_wire(ours: RecordedWire | None, theirs: CoreWire | None) -> list[str]:
     if ours is None:
         return [] if theirs is None else ["wire_unknown_to_us"]
     kinds = []
@@ -198,7 +198,7 @@ def _ids(transaction_id: str, sides: WireSides) -> dict[str, str]:
     return ids if account_id is None else ids | {"account_id": account_id}
 
 
-def _our_side(ours: HeldWire | None) -> Side:
+def _our_side(ours: RecordedWire | None) -> Side:
     if ours is None:
         return None
     return {

@@ -14,7 +14,7 @@ from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.exact_json import decode
 from libs.contracts.principal import Principal
-from libs.contracts.reconciliation import HeldCustomer
+from libs.contracts.reconciliation import RecordedCustomer
 from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler
 from libs.persistence import inbox
@@ -26,7 +26,7 @@ from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository.reconciliation import HeldCustomers
+from services.onboarding.repository.reconciliation import RecordedCustomers
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import partner
@@ -71,9 +71,9 @@ class Handling:
         async with self.database.transaction() as connection:
             return await why_not_abandoned(connection, leased.operation, leased.command_id)
 
-    async def held(self) -> HeldCustomer:
+    async def held(self) -> RecordedCustomer:
         """The customer as reconciliation is told of it."""
-        customers = HeldCustomers(self.store.vault)
+        customers = RecordedCustomers(self.store.vault)
         async with self.database.snapshot() as connection:
             [held] = await customers.by_ids(connection, [await self.customer_id()])
         return held

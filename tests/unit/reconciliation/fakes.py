@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from libs.contracts.reconciliation import HeldCustomer, Holder, ToldAnswer
+from libs.contracts.reconciliation import AnsweredCommand, Holder, RecordedCustomer
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import Page
@@ -49,15 +49,17 @@ class FakeList(Generic[RowT]):
 class FakeOnboarding:
     """See `ports.Onboarding`."""
 
-    held: list[HeldCustomer] = field(default_factory=list)
-    told: list[ToldAnswer] = field(default_factory=list)
+    held: list[RecordedCustomer] = field(default_factory=list)
+    told: list[AnsweredCommand] = field(default_factory=list)
 
-    async def page_of_customers(self, after: str | None, deadline: float) -> Page[HeldCustomer]:
+    async def page_of_customers(self, after: str | None, deadline: float) -> Page[RecordedCustomer]:
         start = int(after or 0)
         end = start + 1
         return Page(self.held[start:end], str(end) if end < len(self.held) else None)
 
-    async def customers(self, ids: Sequence[str], deadline: float) -> Mapping[str, HeldCustomer]:
+    async def customers(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, RecordedCustomer]:
         return {one.customer_id: one for one in self.held if one.customer_id in ids}
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
@@ -76,10 +78,10 @@ class FakeOnboarding:
             if one in records
         }
 
-    async def page_of_answers(self, after: str | None, deadline: float) -> Page[ToldAnswer]:
+    async def page_of_answers(self, after: str | None, deadline: float) -> Page[AnsweredCommand]:
         return Page(self.told, None)
 
-    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, ToldAnswer]:
+    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, AnsweredCommand]:
         return {one.command_id: one for one in self.told if one.command_id in ids}
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.reconciliation import (
-    HeldAccount,
-    HeldCustomer,
-    HeldExternalAccount,
-    HeldParty,
-    HeldWire,
+    RecordedAccount,
+    RecordedCustomer,
+    RecordedExternalAccount,
+    RecordedParty,
+    RecordedWire,
     Told,
 )
 from libs.contracts.wires import WireState
@@ -30,7 +30,7 @@ FIELDS = {"business_name": "Anvil Works", "dba": None, "business_address": {"cit
 PERSON_FIELDS = {"first_name": "Ada", "ownership_percentage": 25}
 
 
-def our_wire(**changes: Any) -> HeldWire:
+def our_wire(**changes: Any) -> RecordedWire:
     values: dict[str, Any] = {
         "transaction_id": "w_1",
         "tenant": "t_1",
@@ -45,7 +45,7 @@ def our_wire(**changes: Any) -> HeldWire:
         "told": Told.ACCEPTED,
         "updated_at": NOW,
     }
-    return HeldWire(**values | changes)
+    return RecordedWire(**values | changes)
 
 
 def their_wire(**changes: Any) -> CoreWire:
@@ -63,7 +63,7 @@ def debit(postings: int = 1, amount: str = "-10.00") -> WireDebit:
     return WireDebit("w_1", postings, Decimal(amount))
 
 
-def our_business(**changes: Any) -> HeldParty:
+def our_business(**changes: Any) -> RecordedParty:
     values: dict[str, Any] = {
         "customer_id": "c_1",
         "kind": "business",
@@ -75,10 +75,10 @@ def our_business(**changes: Any) -> HeldParty:
         "tin": None,
         "date_of_birth": None,
     }
-    return HeldParty(**values | changes)
+    return RecordedParty(**values | changes)
 
 
-def our_person(**changes: Any) -> HeldParty:
+def our_person(**changes: Any) -> RecordedParty:
     values: dict[str, Any] = {
         "customer_id": "p_1",
         "kind": "person",
@@ -90,10 +90,10 @@ def our_person(**changes: Any) -> HeldParty:
         "tin": "001020003",
         "date_of_birth": "1980-02-03",
     }
-    return HeldParty(**values | changes)
+    return RecordedParty(**values | changes)
 
 
-def our_customer(**changes: Any) -> HeldCustomer:
+def our_customer(**changes: Any) -> RecordedCustomer:
     values: dict[str, Any] = {
         "tenant": "t_1",
         "customer_id": "c_1",
@@ -101,24 +101,24 @@ def our_customer(**changes: Any) -> HeldCustomer:
         "command_open": False,
         "parties": [our_business(), our_person()],
         "accounts": [
-            HeldAccount(
+            RecordedAccount(
                 account_id="acc_1", account_number="100", account_group="deposit", status="open"
             )
         ],
         "external_accounts": [our_external_account()],
         "updated_at": NOW,
     }
-    return HeldCustomer(**values | changes)
+    return RecordedCustomer(**values | changes)
 
 
-def our_external_account(**changes: Any) -> HeldExternalAccount:
+def our_external_account(**changes: Any) -> RecordedExternalAccount:
     values: dict[str, Any] = {
         "external_account_id": "ext_1",
         "primary": True,
         "routing_number": "021000021",
         "account_number": "7000001",
     }
-    return HeldExternalAccount(**values | changes)
+    return RecordedExternalAccount(**values | changes)
 
 
 def identity_business(**changes: Any) -> IdentityRecord:

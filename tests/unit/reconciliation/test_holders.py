@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from services.reconciliation.handlers.customers import CustomerLists
-from services.reconciliation.handlers.holders import held_lists
+from services.reconciliation.handlers.holders import lists_with_holders
 from tests.unit.reconciliation import records as r
 from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, RowT, compared
 
@@ -39,7 +39,7 @@ class Books:
     async def names(self) -> set[tuple[str, str]]:
         lists = CustomerLists(self.identity, self.core, self.external, self.accounts)
         named = set()
-        for finding in (await compared(self.ours, held_lists(lists, self.ours))).values():
+        for finding in (await compared(self.ours, lists_with_holders(lists, self.ours))).values():
             assert isinstance(finding, list)
             named |= {(one.kind, one.subject) for one in finding}
         return named

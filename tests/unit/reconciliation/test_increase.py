@@ -19,7 +19,7 @@ from libs.providers.increase.events import EventFeed
 from libs.providers.sessions import open_session
 from services.reconciliation.adapters.increase import lists, parties
 from services.reconciliation.handlers.customers import CustomerLists
-from services.reconciliation.handlers.holders import held_lists
+from services.reconciliation.handlers.holders import lists_with_holders
 from services.reconciliation.handlers.parties import of_identity
 from services.reconciliation.ports import CoreWire, ProviderList
 from tests.support.increase_bank.server import running_bank
@@ -220,7 +220,7 @@ async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank)
     records = parties.customers(bank.client, parties.identity_record)
     nothing: FakeList[Any] = FakeList([], "")
     onboarding = FakeOnboarding()
-    held = held_lists(CustomerLists(records, nothing, nothing, nothing), onboarding)
+    held = lists_with_holders(CustomerLists(records, nothing, nothing, nothing), onboarding)
 
     opened = await compared(onboarding, held)
     await bank.sdk.entities.archive(entity.id)
@@ -266,7 +266,7 @@ async def test_email_addresses_are_compared_as_increase_is_told_them(
     customer = r.our_customer(parties=[our_business, our_person], accounts=[], external_accounts=[])
     nothing: FakeList[Any] = FakeList([], "")
     onboarding = FakeOnboarding([customer])
-    held = held_lists(CustomerLists(records, nothing, nothing, nothing), onboarding)
+    held = lists_with_holders(CustomerLists(records, nothing, nothing, nothing), onboarding)
 
     findings = await compared(onboarding, held)
 

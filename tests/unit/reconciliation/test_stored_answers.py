@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from libs.contracts.reconciliation import ToldAnswer
+from libs.contracts.reconciliation import AnsweredCommand
 from services.reconciliation.handlers.stored_answers import StoredAnswerComparison, judge
 from services.reconciliation.models import EVIDENCE_GONE
 from services.reconciliation.ports import CoreAccount, CoreExternalAccount
 from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, soon
 from tests.unit.reconciliation.records import our_customer, our_external_account
 
-ANSWER = ToldAnswer(
+ANSWER = AnsweredCommand(
     command_id="cmd_1",
     operation="onboarding.onboard_customer",
     customer_id="c_1",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from libs.contracts.reconciliation import HeldWire, Told
+from libs.contracts.reconciliation import RecordedWire, Told
 from libs.contracts.wires import WireState
 from services.reconciliation.handlers.wires import WireSides, judge
 from services.reconciliation.models import IN_FLIGHT
@@ -27,7 +27,7 @@ PENDING: dict[str, Any] = {
 
 
 def kinds(
-    ours: HeldWire | None, theirs: CoreWire | None, posted: WireDebit | None = None
+    ours: RecordedWire | None, theirs: CoreWire | None, posted: WireDebit | None = None
 ) -> list[str]:
     finding = judge("w_1", WireSides(ours, theirs, posted))
     assert isinstance(finding, list)
