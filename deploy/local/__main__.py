@@ -14,11 +14,11 @@ from typing import NamedTuple
 from deploy.local import chromium, faketime, node, promtool
 from deploy.local.banks import BANKS
 from deploy.local.down import clean, down
-from deploy.local.mistakes import Mistake
 from deploy.local.stack import migrate, own_rabbitmq, runs_own_rabbitmq, supervise
 from deploy.local.state import LocalState
 from deploy.local.status import status
 from deploy.local.up import ensure_rabbitmq, up
+from libs.client.errors import OperatorError
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = {
@@ -77,8 +77,8 @@ def main() -> int:
             bank=getattr(arguments, "bank", None),
             extras=[name for name in EXTRAS if getattr(arguments, name, False)],
         )
-    except Mistake as mistake:
-        print(mistake, file=sys.stderr)
+    except OperatorError as error:
+        print(error, file=sys.stderr)
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             raise
@@ -110,7 +110,7 @@ def run(
             follow(state, part)
         case "env":
             if not state.environment.exists():
-                raise Mistake("There are no settings yet: `make up` makes them.")
+                raise OperatorError("There are no settings yet: `make up` makes them.")
             print(state.environment.read_text(), end="")
         case "migrate":
             asyncio.run(migrate(state, state.read_environment()))
@@ -130,7 +130,9 @@ def run(
 def control_broker(state: LocalState, arguments: Sequence[str]) -> int:
     remembered = state.remembered()
     if remembered is None or not runs_own_rabbitmq(remembered, state.read_environment()):
-        raise Mistake("No RabbitMQ of this stack runs here: run rabbitmqctl where the broker is.")
+        raise OperatorError(
+            "No RabbitMQ of this stack runs here: run rabbitmqctl where the broker is."
+        )
     return own_rabbitmq(state, remembered, ensure_rabbitmq(state)).control(arguments)
 
 
@@ -149,7 +151,9 @@ def follow(state: LocalState, part: str | None) -> None:
     logs = [state.log(part)] if part else sorted(state.logs.glob("*.log"))
     if not logs or not all(log.exists() for log in logs):
         known = ", ".join(sorted(log.stem for log in state.logs.glob("*.log"))) or "none yet"
-        raise Mistake(f"There is no log of {part or 'the stack'} here; the logs are: {known}.")
+        raise OperatorError(
+            f"There is no log of {part or 'the stack'} here; the logs are: {known}."
+        )
     os.execvp("tail", ["tail", "-n", "20", "-F", *(str(log) for log in logs)])  # noqa: S606, S607
 
 

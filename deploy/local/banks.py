@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import INCREASE_FAKE_PREFIX, ROLES, SERVICES, Secrets, Service
+from libs.client.errors import OperatorError
 from libs.runtime.probes import http_ready
 from libs.runtime.supervision import ChildSpec
 
@@ -26,13 +26,13 @@ PROVIDER_SETTINGS = tuple(f"BANKSIDE_{role}_PROVIDER" for role in ("IDENTITY", "
 
 
 def chosen_bank(wanted: str | None, remembered: Remembered | None) -> str:
-    """The bank of the stack, which stays that of its data. Raises Mistake."""
+    """The bank of the stack, which stays that of its data. Raises OperatorError."""
     if wanted is not None and wanted not in BANKS:
-        raise Mistake(f"BANK is {wanted!r}, which is none of {', '.join(BANKS)}.")
+        raise OperatorError(f"BANK is {wanted!r}, which is none of {', '.join(BANKS)}.")
     if remembered is None:
         return wanted or SANDBOX
     if wanted not in (None, remembered.bank):
-        raise Mistake(
+        raise OperatorError(
             f"The data here is that of BANK={remembered.bank}, and no other bank knows its customers:"
             " `make up` goes on with it, `make clean` throws it away."
         )

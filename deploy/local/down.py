@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from deploy.local.mistakes import Mistake
 from deploy.local.state import LocalState, running
+from libs.client.errors import OperatorError
 from libs.runtime.processes import end_processes
 from libs.runtime.supervision_state import end_leftovers
 
@@ -37,5 +37,5 @@ def clean(state: LocalState) -> None:
     try:
         state.delete()
     except OSError as error:
-        raise Mistake(f"{error.filename} cannot be removed: {error.strerror}.") from None
+        raise OperatorError(f"{error.filename} cannot be removed: {error.strerror}.") from None
     print(f"Removed {state.folder}: the next `make up` begins with nothing.")

@@ -16,7 +16,7 @@ import sys
 from pathlib import Path
 
 from deploy.local import debian
-from deploy.local.mistakes import Mistake
+from libs.client.errors import OperatorError
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / ".venv"
@@ -45,8 +45,8 @@ def main(*, prefer_system: bool = False) -> int:
     """
     try:
         ensure_environment(prefer_system=prefer_system)
-    except Mistake as mistake:
-        print(mistake, file=sys.stderr)
+    except OperatorError as error:
+        print(error, file=sys.stderr)
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
@@ -59,14 +59,14 @@ def main(*, prefer_system: bool = False) -> int:
 
 
 def ensure_environment(*, prefer_system: bool = False) -> None:
-    """Nothing but a look at a stamp when `.venv` is what uv.lock says. Raises Mistake."""
+    """Nothing but a look at a stamp when `.venv` is what uv.lock says. Raises OperatorError."""
     made_from = _fingerprint()
     usable = (ENVIRONMENT / "bin" / "python").exists()
     if usable and STAMP.exists() and STAMP.read_text() == made_from:
         return
     free = shutil.disk_usage(ROOT).free
     if free < NEEDED_BYTES:
-        raise Mistake(
+        raise OperatorError(
             f"The disk is nearly full: {free // 1_000_000} MB are free at {ROOT}, and the Python "
             f"packages need {NEEDED_BYTES // 1_000_000} MB."
         )
@@ -148,14 +148,14 @@ def _install_venv_module() -> None:
     print(f"Installing the system's package {package} ...", flush=True)
     reason = debian.install(package, LOG)
     if reason is not None:
-        raise Mistake(
+        raise OperatorError(
             f"Python's venv module is missing, and it could not be installed: {reason}. "
             f"Install it (`apt-get install {package}`) and try again."
         )
 
 
 def _run(command: list[str], failure: str) -> None:
-    """Run quietly with the output in LOG; Mistake with its cause in a sentence when it fails."""
+    """Run quietly with the output in LOG. Raises OperatorError, which says the cause, when the command fails."""
     before = LOG.stat().st_size
     with LOG.open("ab") as output:
         done = subprocess.run(
@@ -168,10 +168,10 @@ def _run(command: list[str], failure: str) -> None:
         said = log.read().decode(errors="replace")
     # Some tools only say that they failed.
     if _DISK_FULL.search(said) or shutil.disk_usage(ROOT).free < NO_BYTES:
-        raise Mistake(f"{failure}: the disk is full.")
+        raise OperatorError(f"{failure}: the disk is full.")
     if _NO_NETWORK.search(said):
-        raise Mistake(
+        raise OperatorError(
             f"{failure}: the package index cannot be reached. Check the network (or the mirror "
             "that pip and uv are told to use) and try again."
         )
-    raise Mistake(f"{failure}; the reason is in {LOG}.")
+    raise OperatorError(f"{failure}; the reason is in {LOG}.")

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.banks import bank_addresses
-from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import OPERATOR_PORT_SETTING
 from deploy.local.state import LocalState
+from libs.client.errors import OperatorError
 
 COMMAND_SECONDS = 60.0
 TENANT = "demo"
@@ -23,10 +23,12 @@ KEPT = ("subscription_key", "secret", "one_time_password")
 
 
 def ensure_keys(state: LocalState) -> None:
-    """Write `credentials.json`, with keys that are made when there are none yet. Raises Mistake."""
+    """Write `credentials.json`, with keys that are made when there are none yet. Raises OperatorError."""
     settings = state.read_environment()
     if not {OPERATOR_PORT_SETTING, "BANKSIDE_CONSOLE_PORT"} <= settings.keys():
-        raise Mistake("The stack that runs is of an earlier release: `make down`, then `make up`.")
+        raise OperatorError(
+            "The stack that runs is of an earlier release: `make down`, then `make up`."
+        )
     known = state.read_json(state.credentials) or {}
     wanted: dict[str, object] = {
         "base_url": f"http://{LOOPBACK}:{settings['BANKSIDE_GATEWAY_PORT']}",
@@ -81,7 +83,7 @@ def _created(state: LocalState, what: str, *arguments: str) -> dict[str, str]:
 
 
 def _answered(state: LocalState, failure: str, *arguments: str) -> Any:
-    """What `bankside` prints as JSON. Raises Mistake."""
+    """What `bankside` prints as JSON. Raises OperatorError."""
     try:
         done = subprocess.run(
             [str(Path(sys.executable).with_name("bankside")), *arguments, "--json"],
@@ -93,8 +95,8 @@ def _answered(state: LocalState, failure: str, *arguments: str) -> Any:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Mistake(f"The {failure} in time.") from None
+        raise OperatorError(f"The {failure} in time.") from None
     if done.returncode != 0:
         reason = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Mistake(f"The {failure}: {reason[-1] if reason else '?'}")
+        raise OperatorError(f"The {failure}: {reason[-1] if reason else '?'}")
     return json.loads(done.stdout)

@@ -16,12 +16,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from deploy.local import banks
-from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import Postgres, PostgresError
 from deploy.local.rabbitmq import RabbitMQ, RabbitMQError, find_server
 from deploy.local.services import DATABASE, Service, migration_settings, settings_of
 from deploy.local.state import LocalState, Remembered
+from libs.client.errors import OperatorError
 from libs.runtime.probes import http_ready
 from libs.runtime.processes import die_with_parent
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
@@ -71,10 +71,10 @@ def say(line: object) -> None:
 
 
 async def supervise(state: LocalState) -> None:
-    """Run everything until SIGTERM or SIGINT. Raises Mistake when it cannot be started at all."""
+    """Run everything until SIGTERM or SIGINT. Raises OperatorError when it cannot be started at all."""
     remembered = state.remembered()
     if remembered is None:
-        raise Mistake("There is nothing to run yet: `make up` starts the stack.")
+        raise OperatorError("There is nothing to run yet: `make up` starts the stack.")
     settings = state.read_environment()
     stop = asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
@@ -107,18 +107,18 @@ async def _start(
     if runs_own_rabbitmq(remembered, settings):
         server = find_server()
         if server is None:
-            raise Mistake("RabbitMQ is not installed any more.")
+            raise OperatorError("RabbitMQ is not installed any more.")
         rabbitmq = own_rabbitmq(state, remembered, server)
         try:
             rabbitmq.prepare()
             for spec in rabbitmq.children(state.log("epmd"), state.log("rabbitmq")):
                 supervisor.start(spec)
         except RabbitMQError as error:
-            raise Mistake(str(error)) from None
+            raise OperatorError(str(error)) from None
     try:
         await _start_database(supervisor, state, remembered)
     except PostgresError as error:
-        raise Mistake(f"PostgreSQL could not be set up: {error}.") from None
+        raise OperatorError(f"PostgreSQL could not be set up: {error}.") from None
     revisions = _revisions(state)
     if not state.migrated.exists() or state.migrated.read_text() != revisions:
         await migrate(state, settings)
@@ -147,7 +147,7 @@ async def _start_database(
     try:
         await supervisor.until_ready(["postgres"], SERVER_SECONDS)
     except NotReady as error:
-        raise Mistake(f"PostgreSQL: {error}; see {state.log('postgres')}.") from None
+        raise OperatorError(f"PostgreSQL: {error}; see {state.log('postgres')}.") from None
     await postgres.create_database(DATABASE)
     passwords = remembered.secrets.schema_passwords()
     await asyncio.to_thread(postgres.create_schemas, DATABASE, passwords)
@@ -162,9 +162,9 @@ def _revisions(state: LocalState) -> str:
 
 
 async def migrate(state: LocalState, settings: Mapping[str, str]) -> None:
-    """Bring all schemas to their newest revision. Raises Mistake."""
+    """Bring all schemas to their newest revision. Raises OperatorError."""
     if not settings:
-        raise Mistake("There is no database to migrate yet: `make up` makes it.")
+        raise OperatorError("There is no database to migrate yet: `make up` makes it.")
     log = state.log("migrate")
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
@@ -180,13 +180,13 @@ async def migrate(state: LocalState, settings: Mapping[str, str]) -> None:
         async with asyncio.timeout(MIGRATION_SECONDS):
             code = await process.wait()
     except TimeoutError:
-        raise Mistake(f"The migrations took longer than {MIGRATION_SECONDS:g} s.") from None
+        raise OperatorError(f"The migrations took longer than {MIGRATION_SECONDS:g} s.") from None
     finally:
         if process.returncode is None:
             process.kill()
     if code != 0:
         lines = log.read_text(errors="replace").strip().splitlines()
-        raise Mistake(f"The migrations failed: {lines[-1] if lines else f'exit code {code}'}")
+        raise OperatorError(f"The migrations failed: {lines[-1] if lines else f'exit code {code}'}")
     say("migrate: all schemas are up to date")
 
 

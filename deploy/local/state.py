@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from deploy.local.banks import SANDBOX
-from deploy.local.mistakes import Mistake
 from deploy.local.ports import free_ports, is_free
 from deploy.local.services import SERVICES, Secrets
+from libs.client.errors import OperatorError
 from libs.runtime.supervision_state import SupervisorStatus
 
 _SYSTEM_STATE = Path("/var/lib/bankside")
@@ -109,13 +109,13 @@ class LocalState:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One command at a time changes the stack. Raises Mistake when another is at it."""
+        """One command at a time changes the stack. Raises OperatorError when another is at it."""
         self.create()
         with (self.folder / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise Mistake(
+                raise OperatorError(
                     "Another `make up`, `make down` or `make clean` is at work here: wait for it."
                 ) from None
             yield
@@ -179,5 +179,5 @@ def running(state: LocalState) -> SupervisorStatus | None:
 
 def _quoted(name: str, value: str) -> str:
     if "'" in value or "\n" in value:
-        raise Mistake(f"{name} must not contain a quote or a line break.")
+        raise OperatorError(f"{name} must not contain a quote or a line break.")
     return value

@@ -21,7 +21,6 @@ import aio_pika
 from deploy.local import banks, debian
 from deploy.local.down import stop
 from deploy.local.keys import ensure_keys
-from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK, holder_of, is_free
 from deploy.local.rabbitmq import find_server, urls_of_services
 from deploy.local.services import (
@@ -37,6 +36,7 @@ from deploy.local.services import (
 from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
 from deploy.local.state import LocalState, Remembered, running
 from deploy.rabbitmq.definitions import definitions, users
+from libs.client.errors import OperatorError
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import encryption_of
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
@@ -52,7 +52,7 @@ _TIME = re.compile(r"^[-0-9:T]+Z ")
 
 
 def up(state: LocalState, wanted_bank: str | None = None) -> None:
-    """Start what does not run, wait until all is ready, say where it is. Raises Mistake."""
+    """Start what does not run, wait until all is ready, say where it is. Raises OperatorError."""
     bank = banks.chosen_bank(wanted_bank, state.remembered())
     status = running(state)
     if status is not None and not waiting_for(state, status):
@@ -101,7 +101,7 @@ def _start(state: LocalState, bank: str) -> None:
 def _check_disk(state: LocalState) -> None:
     free = shutil.disk_usage(state.folder).free
     if free < NEEDED_BYTES:
-        raise Mistake(
+        raise OperatorError(
             f"The disk is nearly full: {free // 1_000_000} MB are free at {state.folder}, and the "
             f"stack needs {NEEDED_BYTES // 1_000_000} MB."
         )
@@ -111,12 +111,12 @@ def _port(setting: str, default: int | None, chosen: Mapping[str, str]) -> int:
     """The port that callers use."""
     text = chosen.get(setting, str(default))
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
-        raise Mistake(f"{setting} is not a port number: {text!r}.")
+        raise OperatorError(f"{setting} is not a port number: {text!r}.")
     return int(text)
 
 
 def check_ports(settings: Mapping[str, str]) -> None:
-    """Whether the ports that callers use are free, and differ. Raises Mistake, which names all that are not so."""
+    """Whether the ports that callers use are free, and differ. Raises OperatorError, which names those that are not."""
     wanted = [
         (service.name, service.port_setting, settings[f"BANKSIDE_{service.prefix}_HOST"])
         for service in banks.services_beside(settings)
@@ -143,7 +143,7 @@ def check_ports(settings: Mapping[str, str]) -> None:
     beyond = max(taken) + 100
     others = " ".join(f"{setting}={beyond + n}" for n, setting in enumerate(wrong))
     said = "; ".join(wrong.values())
-    raise Mistake(
+    raise OperatorError(
         f"{said[0].upper()}{said[1:]}. Free it, or choose another one: `{others} make up`."
     )
 
@@ -186,7 +186,7 @@ def _settings(
 def check_elsewhere(
     state: LocalState, remembered: Remembered, broker: str, ca_file: str | None = None
 ) -> None:
-    """Whether a broker of which the operator named the administrator's URL knows the services. Raises Mistake."""
+    """Whether a broker of which the operator named the administrator's URL knows the services. Raises OperatorError."""
     _check_reachable(broker)
     parts, passwords = urlsplit(broker), remembered.secrets.amqp_passwords
     vhost = unquote(parts.path.removeprefix("/")) or "/"
@@ -197,7 +197,7 @@ def check_elsewhere(
     except BROKER_ERRORS as error:
         # The passwords in it must stay those of later attempts.
         state.remember(remembered)
-        raise Mistake(
+        raise OperatorError(
             f"The broker at {parts.hostname} does not let the services in ({type(error).__name__}): import"
             f" {state.broker_definitions} there (`rabbitmqctl import_definitions FILE`), then `make up`"
             " again."
@@ -216,14 +216,14 @@ def _check_reachable(broker: str) -> None:
     try:
         socket.create_connection((url.hostname or "", port), timeout=CONNECT_SECONDS).close()
     except OSError as error:
-        raise Mistake(
+        raise OperatorError(
             f"No broker answers at {url.hostname}:{port}, which BANKSIDE_AMQP_URL names: "
             f"{error.strerror or error}."
         ) from None
 
 
 def ensure_rabbitmq(state: LocalState) -> Path:
-    """RabbitMQ's server script, after installing the system's package when there is none. Raises Mistake."""
+    """RabbitMQ's server script, after installing the system's package when there is none. Raises OperatorError."""
     server = find_server()
     if server is not None:
         return server
@@ -234,7 +234,7 @@ def ensure_rabbitmq(state: LocalState) -> Path:
     if reason is None and server is not None:
         debian.disable_service("rabbitmq-server", log)
         return server
-    raise Mistake(
+    raise OperatorError(
         f"RabbitMQ is not installed and could not be: {reason or 'its package brought no server'}. "
         "Install it (`apt-get install rabbitmq-server`), or name a broker with BANKSIDE_AMQP_URL, "
         "or run everything in containers: `deploy/docker/make-env && docker compose up`."
@@ -244,7 +244,7 @@ def ensure_rabbitmq(state: LocalState) -> Path:
 def _wait_until_ready(
     state: LocalState, begin: int, supervisor: subprocess.Popen[bytes] | None
 ) -> None:
-    """Show what the supervisor says from byte `begin` of its log on, until all is ready. Raises Mistake.
+    """Show what the supervisor says from byte `begin` of its log on, until all is ready. Raises OperatorError.
 
     `supervisor` is given when it was just started: it may still have to write its state.
     """
@@ -260,7 +260,7 @@ def _wait_until_ready(
             return
         if status is None and (supervisor is None or supervisor.poll() is not None):
             lines.fresh()
-            raise Mistake(f"The stack ended: {lines.last}")
+            raise OperatorError(f"The stack ended: {lines.last}")
         elapsed = time.monotonic() - began
         late = waiting_for(state, status) if status is not None else ["supervisor"]
         hopeless = [
@@ -287,7 +287,7 @@ def _give_up(state: LocalState, names: list[str], why: str, *, is_ours: bool) ->
     if is_ours:
         stop(state)
     then = "the stack is stopped again" if is_ours else "the stack goes on as it is"
-    raise Mistake(f"{names[0]} {why}; {then}. The end of {log}:\n{last}")
+    raise OperatorError(f"{names[0]} {why}; {then}. The end of {log}:\n{last}")
 
 
 class _Lines:

@@ -104,12 +104,12 @@ def _is_production(kind: type[ProcessSettings]) -> bool:
 
 
 async def _examined(kind: type[ProcessSettings], *, production: bool) -> list[Finding]:
-    settings, mistakes = kind.examine(for_production=production)
-    found = [Finding(kind.service, "settings", mistake) for mistake in mistakes]
+    settings, problems = kind.examine(for_production=production)
+    found = [Finding(kind.service, "settings", problem) for problem in problems]
     if settings is None:
         return found
     production = production or settings.is_production
-    found += [Finding(kind.service, "settings", mistake) for mistake in settings.mistakes()]
+    found += [Finding(kind.service, "settings", problem) for problem in settings.problems()]
     looks: dict[str, AsyncIterator[str]] = {}
     if isinstance(settings, ServiceSettings):
         looks["database"] = examinations.database(settings, production=production)

@@ -1,5 +1,5 @@
-"""Errors that the operator at the terminal can mend."""
+"""Errors that the operator at the terminal can mend. Standard library only: `make` uses it before there is `.venv`."""
 
 
 class OperatorError(Exception):
-    """A wrong argument or setting, or an unreachable part of the stack: one sentence, exit status 2, no trace."""
+    """A wrong argument or setting, or an unreachable part of the stack: shown as one sentence, without a trace."""

@@ -47,8 +47,8 @@ class ProviderSettings(ServiceSettings):
     def provider_logins(self) -> list[Login]:
         return [login for part in self._company_settings() for login in part.logins(part.of(self))]
 
-    def mistakes(self) -> Iterator[str]:
-        yield from super().mistakes()
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
         yield from self._unusable()
 
     def refusals(self) -> Iterator[str]:

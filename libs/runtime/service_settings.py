@@ -91,12 +91,12 @@ class MessagingSettings(ServiceSettings):
         except BadKey as error:
             raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 
-    def mistakes(self) -> Iterator[str]:
-        yield from super().mistakes()
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
         readings: list[Callable[[], object]] = [self.message_sealer, self.rings]
         if LOOKUP_KEYS in type(self).model_fields:
             readings.append(self.lookup)
-        told = dict.fromkeys(sentence for read in readings for sentence in _mistakes_of(read))
+        told = dict.fromkeys(sentence for read in readings for sentence in _problems_of(read))
         yield from told
 
     def refusals(self) -> Iterator[str]:
@@ -108,7 +108,7 @@ class MessagingSettings(ServiceSettings):
             yield from plaintext_server(variable, self.traces_endpoint, "https", allowed)
 
 
-def _mistakes_of(read: Callable[[], object]) -> Iterator[str]:
+def _problems_of(read: Callable[[], object]) -> Iterator[str]:
     try:
         read()
     except Misconfigured as error:

@@ -113,11 +113,11 @@ class ProcessSettings(BaseSettings):
 
     @classmethod
     def load(cls) -> Self:
-        """Read the environment. Mistakes end the process, with a sentence for each that says what to set."""
-        settings, mistakes = cls.examine()
-        if settings is None or mistakes:
-            for mistake in mistakes:
-                print(f"{cls.service}: {mistake}", file=sys.stderr)
+        """Read the environment. Problems end the process, with a sentence for each that says what to set."""
+        settings, problems = cls.examine()
+        if settings is None or problems:
+            for problem in problems:
+                print(f"{cls.service}: {problem}", file=sys.stderr)
             raise SystemExit(EXIT_MISCONFIGURED)
         return settings
 
@@ -136,18 +136,18 @@ class ProcessSettings(BaseSettings):
         complete = cls.complete()
         if complete is not cls:
             return complete.examine(for_production=for_production)
-        secrets, mistakes = cls._secrets()
-        if mistakes:
-            return None, mistakes
+        secrets, problems = cls._secrets()
+        if problems:
+            return None, problems
         try:
             settings = cls(**secrets)
         except ValidationError as error:
             return None, [_wrong_settings(error)]
         if for_production or settings.is_production:
-            mistakes = [*_readable_by_others(secrets), *settings.refusals()]
-        return settings, mistakes
+            problems = [*_readable_by_others(secrets), *settings.refusals()]
+        return settings, problems
 
-    def mistakes(self) -> Iterator[str]:
+    def problems(self) -> Iterator[str]:
         """What no profile can work with, a sentence each; the service says it when it starts. Subclasses add theirs."""
         yield from ()
 
@@ -192,15 +192,15 @@ class ProcessSettings(BaseSettings):
     def _secrets(cls) -> tuple[dict[str, Any], list[str]]:
         """The secrets that are given, by the variable that counts; and what is wrong with others."""
         found: dict[str, Any] = {}
-        mistakes: list[str] = []
+        problems: list[str] = []
         for field in filter(_is_secret, cls.model_fields.values()):
             name = next((name for name in names_of(field) if is_set(name)), None)
             if name is not None:
                 try:
                     found[name] = read_secret(name)
                 except BadSecret as error:
-                    mistakes.append(str(error))
-        return found, mistakes
+                    problems.append(str(error))
+        return found, problems
 
 
 class ListeningSettings(ProcessSettings):

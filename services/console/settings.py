@@ -118,8 +118,8 @@ class Settings(ListeningSettings):
     def encryption_to_gateway(self) -> ssl.SSLContext:
         return client_context(self.operator_ca_file)
 
-    def mistakes(self) -> Iterator[str]:
-        yield from super().mistakes()
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
         try:
             self.encryption()
         except Misconfigured as error:

@@ -120,9 +120,9 @@ async def replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> Non
     while True:
         await wanted.wait()
         wanted.clear()
-        settings, mistakes = Settings.examine()
-        if mistakes := mistakes or [*(settings.mistakes() if settings else ())]:
-            log.error("children_not_replaced", because=mistakes)
+        settings, problems = Settings.examine()
+        if problems := problems or [*(settings.problems() if settings else ())]:
+            log.error("children_not_replaced", because=problems)
             continue
         if any(child.spec.ready is None for child in supervisor.children.values()):
             log.error("children_not_replaced", because=[NO_ADMIN_PORTS])

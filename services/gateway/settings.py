@@ -76,8 +76,8 @@ class Settings(MessagingSettings, ListeningSettings):
     trusted_proxies: Networks = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 
-    def mistakes(self) -> Iterator[str]:
-        yield from super().mistakes()
+    def problems(self) -> Iterator[str]:
+        yield from super().problems()
         if (self.console_key is None) != (self.console_secret is None):
             yield "set BANKSIDE_GATEWAY_CONSOLE_KEY and BANKSIDE_GATEWAY_CONSOLE_SECRET both, or neither."
         try:

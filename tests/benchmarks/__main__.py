@@ -13,7 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
-from deploy.local.mistakes import Mistake
+from libs.client.errors import OperatorError
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.catalogue import KEYS
 from tests.benchmarks.figures import Figure
@@ -42,8 +42,8 @@ def main() -> int:
     try:
         ensure_wrk()
         return asyncio.run(_measure(keys, plan, arguments.json))
-    except (Mistake, LoadFailed) as mistake:
-        print(mistake, file=sys.stderr)
+    except (OperatorError, LoadFailed) as error:
+        print(error, file=sys.stderr)
         return 2
     except (KeyboardInterrupt, asyncio.CancelledError):
         print("Interrupted.", file=sys.stderr)

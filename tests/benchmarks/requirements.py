@@ -10,7 +10,7 @@ from pathlib import Path
 
 from deploy.local import debian
 from deploy.local.environment import ROOT, TOOLS
-from deploy.local.mistakes import Mistake
+from libs.client.errors import OperatorError
 from tests.benchmarks.wrk import PROGRAM
 
 LOG = TOOLS / "bench-log"
@@ -19,21 +19,21 @@ PEERS = TOOLS / "peers"
 
 
 def ensure_wrk() -> None:
-    """Install the system's package unless it is there. Raises Mistake."""
+    """Install the system's package unless it is there. Raises OperatorError."""
     if shutil.which(PROGRAM) is not None:
         return
     print("wrk is not installed: installing the system's package (once) ...", flush=True)
     TOOLS.mkdir(exist_ok=True)
     reason = debian.install(PROGRAM, LOG)
     if reason is not None or shutil.which(PROGRAM) is None:
-        raise Mistake(
+        raise OperatorError(
             f"The load comes from wrk, which is not installed and could not be: "
             f"{reason or 'its package brought no program'}. Install it (`apt-get install wrk`)."
         )
 
 
 def ensure_peers() -> Path:
-    """Bring the peers' environment to what uv.lock says; its Python. Raises Mistake."""
+    """Bring the peers' environment to what uv.lock says; its Python. Raises OperatorError."""
     command = (
         *(str(TOOLS / "uv" / "bin" / "uv"), "sync", "--frozen", "--compile-bytecode"),
         *("--only-group", "bench", "--no-install-project", "--python", sys.executable),
@@ -49,7 +49,7 @@ def ensure_peers() -> Path:
                 check=False,
             )
         except FileNotFoundError:
-            raise Mistake("uv is missing: run the benchmarks with `make bench`.") from None
+            raise OperatorError("uv is missing: run the benchmarks with `make bench`.") from None
     if done.returncode != 0:
-        raise Mistake(f"The peer's Python packages could not be installed, see {LOG}.")
+        raise OperatorError(f"The peer's Python packages could not be installed, see {LOG}.")
     return PEERS / "bin" / "python"

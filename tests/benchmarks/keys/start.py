@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deploy.local.environment import ENVIRONMENT, ROOT, STAMP
-from deploy.local.mistakes import Mistake
 from deploy.local.services import OPERATOR_PORT_SETTING, SERVICES
+from libs.client.errors import OperatorError
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.figures import Figure, Series, limited
 from tests.support.ports import free_ports
@@ -26,7 +26,9 @@ LEFT_OUT = shutil.ignore_patterns(".*", "__pycache__", "tests")
 
 async def run(bench: Bench) -> list[Figure]:
     if not STAMP.exists():
-        raise Mistake("The environment was not made by make: run the benchmarks with `make bench`.")
+        raise OperatorError(
+            "The environment was not made by make: run the benchmarks with `make bench`."
+        )
     with _checkout() as folder:
         try:
             await _make(folder, "up")
@@ -78,4 +80,4 @@ async def _make(folder: Path, target: str) -> None:
             process.terminate()
             await process.wait()
     if process.returncode != 0:
-        raise Mistake(f"`make {target}` failed: {output.decode(errors='replace')}")
+        raise OperatorError(f"`make {target}` failed: {output.decode(errors='replace')}")

@@ -20,9 +20,9 @@ from deploy.local.banks import (
     has_fake,
     services_beside,
 )
-from deploy.local.mistakes import Mistake
 from deploy.local.services import INCREASE_CALLERS, SERVICES, settings_of
 from deploy.local.state import LocalState, Remembered
+from libs.client.errors import OperatorError
 
 NAMES = [service.name for service in SERVICES]
 
@@ -33,9 +33,9 @@ def test_a_stack_keeps_the_bank_of_its_data() -> None:
     assert chosen_bank(None, None) == SANDBOX
     assert chosen_bank(INCREASE_FAKE, None) == INCREASE_FAKE
     assert chosen_bank(None, at_increase) == INCREASE_FAKE
-    with pytest.raises(Mistake, match=r"that of BANK=increase-fake.*`make clean`"):
+    with pytest.raises(OperatorError, match=r"that of BANK=increase-fake.*`make clean`"):
         chosen_bank(SANDBOX, at_increase)
-    with pytest.raises(Mistake, match="none of sandbox, increase-fake"):
+    with pytest.raises(OperatorError, match="none of sandbox, increase-fake"):
         chosen_bank("increase", None)
 
 

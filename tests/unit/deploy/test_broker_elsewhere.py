@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.mistakes import Mistake
 from deploy.local.state import LocalState, Remembered
 from deploy.local.up import check_elsewhere
+from libs.client.errors import OperatorError
 from libs.messaging.senders import PARTICIPANTS
 from libs.messaging.topology import EXCHANGES
 from tests.support.infrastructure import Environment
@@ -21,7 +21,7 @@ def test_a_broker_that_lacks_the_users_gets_their_definitions_written(
 ) -> None:
     state, remembered = LocalState(tmp_path), Remembered.new()
 
-    with pytest.raises(Mistake) as raised:
+    with pytest.raises(OperatorError) as raised:
         check_elsewhere(state, remembered, environment.amqp_url)
 
     written = json.loads(state.broker_definitions.read_text())

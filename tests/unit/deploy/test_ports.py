@@ -6,11 +6,11 @@ import socket
 
 import pytest
 
-from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES, stack_settings
 from deploy.local.state import Remembered
 from deploy.local.up import check_ports
+from libs.client.errors import OperatorError
 from tests.support.ports import free_ports
 
 
@@ -38,12 +38,12 @@ def test_free_ports_are_taken() -> None:
 def test_one_port_for_two_is_told_by_both_names() -> None:
     [port] = free_ports(1)
 
-    with pytest.raises(Mistake) as mistake:
+    with pytest.raises(OperatorError) as raised:
         check_ports(settings(GATEWAY=port, GATEWAY_OPERATOR=port))
 
     said = f"Port {port} of the gateway for operators is that of the gateway."
-    assert str(mistake.value).startswith(said)
-    assert "`BANKSIDE_GATEWAY_OPERATOR_PORT=" in str(mistake.value)
+    assert str(raised.value).startswith(said)
+    assert "`BANKSIDE_GATEWAY_OPERATOR_PORT=" in str(raised.value)
 
 
 def test_all_ports_that_are_in_use_are_told_at_once() -> None:
@@ -53,10 +53,10 @@ def test_all_ports_that_are_in_use_are_told_at_once() -> None:
     ):
         ports = [server.getsockname()[1] for server in (first, second)]
 
-        with pytest.raises(Mistake) as mistake:
+        with pytest.raises(OperatorError) as raised:
             check_ports(settings(GATEWAY=ports[0], CONSOLE=ports[1]))
 
-    said = str(mistake.value)
+    said = str(raised.value)
     assert f"ort {ports[0]} of the gateway cannot be used" in said
     assert f"ort {ports[1]} of the console cannot be used" in said
     assert "BANKSIDE_GATEWAY_PORT=" in said

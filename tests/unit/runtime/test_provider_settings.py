@@ -89,7 +89,7 @@ def test_only_the_settings_of_the_chosen_company_are_needed(
 
     [login] = settings.provider_logins()
     assert (login.url, login.secret) == ("http://localhost:8091", "key of the account")
-    assert list(settings.mistakes()) == []
+    assert list(settings.problems()) == []
 
 
 @pytest.mark.parametrize(
@@ -235,5 +235,5 @@ def test_a_company_whose_package_is_not_installed_is_a_sentence_at_start(
     with pytest.raises(Misconfigured, match=r"^install bankside\[increase\]"):
         settings.require_usable()
 
-    [sentence] = [one for one in settings.mistakes() if "install" in one]
+    [sentence] = [one for one in settings.problems() if "install" in one]
     assert "Increase" in sentence
