@@ -34,7 +34,7 @@ from services.gateway.logins import Logins
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.operating.answering import Answering
 from services.gateway.operating.asking import Services
-from services.gateway.operating.handlers import Parts, handlers_of
+from services.gateway.operating.handlers import handlers_of
 from services.gateway.passwords import Passwords
 from services.gateway.queue_samples import QueueSamples
 from services.gateway.refusals import Refusals
@@ -91,16 +91,14 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         lookup,
         Answering(
             handlers_of(
-                Parts(
-                    database,
-                    keyring,
-                    passwords,
-                    logins,
-                    traffic,
-                    queues,
-                    require_idempotency_keys=settings.is_production,
-                ),
                 caller,
+                database=database,
+                keyring=keyring,
+                passwords=passwords,
+                logins=logins,
+                traffic_counts=traffic,
+                queues=queues,
+                require_idempotency_keys=settings.is_production,
             )
         ),
         logins,

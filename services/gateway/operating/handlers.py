@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from libs.contracts.operation import GATEWAY
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
@@ -27,41 +25,36 @@ from services.gateway.traffic import TrafficCounts
 from services.gateway.waiting import COUNTS
 
 
-@dataclass(frozen=True)
-class Parts:
-    """What handlers are made of."""
+def handlers_of(
+    caller: Caller,
+    *,
+    database: Database,
+    keyring: Keyring,
+    passwords: Passwords,
+    logins: Logins,
+    traffic_counts: TrafficCounts,
+    queues: QueueSamples,
+    require_idempotency_keys: bool,
+) -> dict[str, QueryHandler]:
+    """By the names of their rows.
 
-    database: Database
-    keyring: Keyring
-    passwords: Passwords
-    logins: Logins
-    traffic: TrafficCounts
-    queues: QueueSamples
-    require_idempotency_keys: bool
-    """Of new keys, unless their creation says otherwise."""
-
-
-def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
-    """By the names of their rows."""
+    Args:
+        require_idempotency_keys: of new keys, unless their creation says otherwise.
+    """
     handlers: dict[str, QueryHandler] = {}
     services = Services(caller, handlers)
     queries = QueryClient(caller, patience_seconds=ASK_SECONDS)
-    for made in (
+    for by_operation in (
         Keys(
-            parts.database,
-            parts.keyring,
-            queries,
-            require_idempotency_keys=parts.require_idempotency_keys,
-        ).handlers(),
-        Operators(parts.database, parts.keyring, parts.passwords).handlers(),
-        Searching(services).handlers(),
-        RequestTraces(services).handlers(),
-        Sessions(parts.logins).handlers(),
-        traffic.handlers(parts.traffic, parts.queues),
-        operating_handlers(
-            GATEWAY, parts.database, sealed=sealed_store(parts.keyring), counts=COUNTS
-        ),
+            database, keyring, queries, require_idempotency_keys=require_idempotency_keys
+        ).by_operation(),
+        Operators(database, keyring, passwords).by_operation(),
+        Searching(services).by_operation(),
+        RequestTraces(services).by_operation(),
+        Sessions(logins).by_operation(),
+        traffic.by_operation(traffic_counts, queues),
+        operating_handlers(GATEWAY, database, sealed=sealed_store(keyring), counts=COUNTS),
         OfServices(services).by_operation(),
     ):
-        handlers.update(made)
+        handlers.update(by_operation)
     return handlers

@@ -46,7 +46,7 @@ class Keys:
         self._queries = queries
         self._require_idempotency_keys = require_idempotency_keys
 
-    def handlers(self) -> dict[str, QueryHandler]:
+    def by_operation(self) -> dict[str, QueryHandler]:
         return {
             k.LIST_KEYS.name: self._list,
             k.GET_KEY.name: self._get,

@@ -30,7 +30,7 @@ class Operators:
         self._keyring = keyring
         self._passwords = passwords
 
-    def handlers(self) -> dict[str, QueryHandler]:
+    def by_operation(self) -> dict[str, QueryHandler]:
         return {
             o.LIST_OPERATORS.name: self._list,
             o.CREATE_OPERATOR.name: self._create,

@@ -20,7 +20,7 @@ class RequestTraces:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def handlers(self) -> dict[str, QueryHandler]:
+    def by_operation(self) -> dict[str, QueryHandler]:
         return {contract.TRACE_REQUEST.name: self._trace}
 
     async def _trace(

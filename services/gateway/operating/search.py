@@ -15,7 +15,7 @@ class Searching:
     def __init__(self, services: Services) -> None:
         self._services = services
 
-    def handlers(self) -> dict[str, QueryHandler]:
+    def by_operation(self) -> dict[str, QueryHandler]:
         return {search.SEARCH.name: self._search}
 
     async def _search(

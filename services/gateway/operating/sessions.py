@@ -16,7 +16,7 @@ class Sessions:
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
 
-    def handlers(self) -> dict[str, QueryHandler]:
+    def by_operation(self) -> dict[str, QueryHandler]:
         return {
             s.LOG_IN.name: self._log_in,
             s.GET_SESSION.name: self._get,

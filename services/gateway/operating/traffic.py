@@ -16,7 +16,7 @@ from services.gateway.traffic import TrafficCounts
 REFUSED, FAILED = 4, 5
 
 
-def handlers(counts: TrafficCounts, samples: QueueSamples) -> dict[str, QueryHandler]:
+def by_operation(counts: TrafficCounts, samples: QueueSamples) -> dict[str, QueryHandler]:
     async def get_traffic(_: Principal, command: t.GetTraffic, __: float) -> Result:
         last = int(time.time()) // 60
         first = last - command.minutes + 1

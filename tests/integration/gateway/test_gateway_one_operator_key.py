@@ -88,7 +88,7 @@ async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
 async def call(operators: Operators, operation: str, command: Any) -> BanksideError | None:
     """What it is refused with."""
     try:
-        await operators.handlers()[operation](SOMEONE, command, math.inf)
+        await operators.by_operation()[operation](SOMEONE, command, math.inf)
     except BanksideError as error:
         return error
     return None

@@ -56,7 +56,7 @@ async def of_the_gateway(*_: object) -> Result:
 
 async def traced(sender: Sender) -> RequestTrace:
     services = Services(sender, {STEPS_OF["gateway"].name: of_the_gateway})
-    handler = RequestTraces(services).handlers()[TRACE_REQUEST.name]
+    handler = RequestTraces(services).by_operation()[TRACE_REQUEST.name]
     result = await handler(SERVICE, TraceRequest(request_id="req-1"), time.time() + 5 * pace())
     assert isinstance(result.data, RequestTrace)
     return result.data
