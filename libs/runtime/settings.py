@@ -203,19 +203,6 @@ class ProcessSettings(BaseSettings):
         return found, problems
 
 
-class ListeningSettings(ProcessSettings):
-    """Of a process to which callers connect by way of a load balancer."""
-
-    drain_seconds: float = Field(default=1, ge=0, le=60)
-    """How long requests are still taken at a stop, while each connection is closed after its next answer. At most a
-    third of `BANKSIDE_SHUTDOWN_SECONDS`, so that requests under way have the rest.
-    """
-
-    @property
-    def longest_drain_seconds(self) -> float:
-        return min(self.drain_seconds, self.shutdown_seconds / 3)
-
-
 class ServiceSettings(ProcessSettings):
     """What every service with a database has."""
 

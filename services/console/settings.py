@@ -10,11 +10,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from libs.client.credentials import Credentials
-from libs.runtime.process import Misconfigured
+from libs.runtime.listening_settings import ListeningSettings
 from libs.runtime.production import is_on_this_machine
-from libs.runtime.settings import CaFile, ListeningSettings, Networks, settings_of
-from libs.secret_sources import BadSecret, require_private_file
-from libs.tls import BadCertificates, client_context, server_context
+from libs.runtime.settings import CaFile, Networks, settings_of
+from libs.tls import client_context
 
 
 def _origin(url: str | None) -> str | None:
@@ -52,10 +51,6 @@ class Settings(ListeningSettings):
     """The port to listen on."""
     public_url: Annotated[str | None, AfterValidator(_origin)] = None
     """Where browsers find the console; requests for another host are refused. None: on this machine, at its port."""
-    tls_certificate_file: str | None = None
-    """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
-    tls_key_file: str | None = None
-    """The private key of the certificate, in PEM."""
 
     trusted_proxies: Networks = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
@@ -103,27 +98,8 @@ class Settings(ListeningSettings):
             self.operator_key.get_secret_value(), self.operator_secret.get_secret_value()
         )
 
-    def encryption(self) -> ssl.SSLContext | None:
-        """Of the connections of browsers. Raises Misconfigured."""
-        names = "BANKSIDE_CONSOLE_TLS_CERTIFICATE_FILE and BANKSIDE_CONSOLE_TLS_KEY_FILE"
-        if not (self.tls_certificate_file or self.tls_key_file):
-            return None
-        if not (self.tls_certificate_file and self.tls_key_file):
-            raise Misconfigured(f"set {names} both, or neither.")
-        try:
-            return server_context(self.tls_certificate_file, self.tls_key_file)
-        except BadCertificates as error:
-            raise Misconfigured(f"set {names}: {error}.") from None
-
     def encryption_to_gateway(self) -> ssl.SSLContext:
         return client_context(self.operator_ca_file)
-
-    def problems(self) -> Iterator[str]:
-        yield from super().problems()
-        try:
-            self.encryption()
-        except Misconfigured as error:
-            yield str(error)
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
@@ -133,11 +109,6 @@ class Settings(ListeningSettings):
                 " BANKSIDE_CONSOLE_TLS_CERTIFICATE_FILE and BANKSIDE_CONSOLE_TLS_KEY_FILE: in production operators"
                 " connect by TLS."
             )
-        if self.tls_key_file is not None:
-            try:
-                require_private_file("BANKSIDE_CONSOLE_TLS_KEY_FILE", self.tls_key_file)
-            except BadSecret as error:
-                yield str(error)
         host = urlsplit(self.operator_url).hostname or ""
         if not (
             self.operator_url.startswith("https://")

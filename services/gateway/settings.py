@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 
 from pydantic import Field, SecretStr
 
 from libs.messaging.topology import QUERY_TTL_SECONDS
-from libs.runtime.process import Misconfigured
+from libs.runtime.listening_settings import ListeningSettings
 from libs.runtime.production import is_on_this_machine
 from libs.runtime.service_settings import MessagingSettings
-from libs.runtime.settings import ListeningSettings, Networks, settings_of
-from libs.secret_sources import BadSecret, require_private_file
-from libs.tls import BadCertificates, server_context
+from libs.runtime.settings import Networks, settings_of
 
 
 class Settings(MessagingSettings, ListeningSettings):
@@ -63,10 +60,6 @@ class Settings(MessagingSettings, ListeningSettings):
     """Connections of one address to one process, at most, unless it is a trusted proxy's; beyond, one that waits for a
     request is closed for a new one.
     """
-    tls_certificate_file: str | None = None
-    """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
-    tls_key_file: str | None = None
-    """The private key of the certificate, in PEM."""
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
     """A signed request's timestamp may be so far from the clock, either way."""
     failures_per_minute: int = Field(default=300, ge=1)
@@ -80,10 +73,6 @@ class Settings(MessagingSettings, ListeningSettings):
         yield from super().problems()
         if (self.console_key is None) != (self.console_secret is None):
             yield "set BANKSIDE_GATEWAY_CONSOLE_KEY and BANKSIDE_GATEWAY_CONSOLE_SECRET both, or neither."
-        try:
-            self.encryption()
-        except Misconfigured as error:
-            yield str(error)
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
@@ -96,27 +85,9 @@ class Settings(MessagingSettings, ListeningSettings):
                 " BANKSIDE_PLAINTEXT_HOSTS: in production operators, who are shown secrets once, connect by TLS unless"
                 " BANKSIDE_GATEWAY_OPERATOR_HOST is an address of this machine alone."
             )
-        if self.tls_key_file is None:
-            if not self.trusted_proxies.strip():
-                yield (
-                    "set BANKSIDE_GATEWAY_TRUSTED_PROXIES to the network of the proxy that terminates TLS before it, or"
-                    " BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE: in production callers"
-                    " connect by TLS."
-                )
-            return
-        try:
-            require_private_file("BANKSIDE_GATEWAY_TLS_KEY_FILE", self.tls_key_file)
-        except BadSecret as error:
-            yield str(error)
-
-    def encryption(self) -> ssl.SSLContext | None:
-        """Of the connections of callers. Raises Misconfigured."""
-        names = "BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE"
-        if not (self.tls_certificate_file or self.tls_key_file):
-            return None
-        if not (self.tls_certificate_file and self.tls_key_file):
-            raise Misconfigured(f"set {names} both, or neither.")
-        try:
-            return server_context(self.tls_certificate_file, self.tls_key_file)
-        except BadCertificates as error:
-            raise Misconfigured(f"set {names}: {error}.") from None
+        if self.tls_key_file is None and not self.trusted_proxies.strip():
+            yield (
+                "set BANKSIDE_GATEWAY_TRUSTED_PROXIES to the network of the proxy that terminates TLS before it, or"
+                " BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE: in production callers"
+                " connect by TLS."
+            )
