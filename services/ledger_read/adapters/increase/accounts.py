@@ -29,8 +29,9 @@ from libs.gathering import gather_or_cancel
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.postings import GROUP
-from services.ledger_read.adapters.increase.reading import NotKnown, Reader
+from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.increase.transactions import INTEREST, list_transactions
+from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 from services.ledger_read.ports import Ownership
 
 ACCOUNTS_AT_ONCE = 32
@@ -61,7 +62,7 @@ class IncreaseFinancial:
             account_id, "get_balance", lambda sdk: sdk.accounts.balance(account_id), deadline
         )
         if found.account_id != account_id:
-            raise self._reader.lost([account_id])
+            raise lost_accounts([account_id])
 
         def money(cents: int) -> Money:
             return Money(amount=amount_of(cents), currency="USD")
@@ -83,7 +84,7 @@ class IncreaseFinancial:
         holders = await self._ownership.holders(account_ids, deadline)
         lost = [account_id for account_id in account_ids if account_id not in holders]
         if lost:
-            raise self._reader.lost(lost)
+            raise lost_accounts(lost)
 
         async def read(account_id: str) -> _Dated[Account]:
             found, summary = await self._found(account_id, deadline)
@@ -102,7 +103,7 @@ class IncreaseFinancial:
     async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
         holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
         if holder is None:
-            raise self._reader.lost([account_id])
+            raise lost_accounts([account_id])
         linked = await self._ownership.external_accounts(holder.customer_id, deadline)
         if not linked or not linked[0].primary:
             raise NotFound("No external account is linked to this account.")
@@ -114,7 +115,7 @@ class IncreaseFinancial:
                 deadline,
             )
         except NotKnown:
-            raise self._reader.lost([account_id]) from None
+            raise lost_accounts([account_id]) from None
         return ExternalAccount(
             external_account_id=primary.external_account_id,
             external_account_number=found.account_number,

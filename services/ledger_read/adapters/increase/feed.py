@@ -37,8 +37,9 @@ from libs.providers.increase.events import Event, EventFeed, ListedEvent
 from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
 from services.ledger_read.adapters.increase.ledger import passed_states, to_ach_request, to_period
 from services.ledger_read.adapters.increase.postings import IncreasePostings
-from services.ledger_read.adapters.increase.reading import NotKnown, Reader
+from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.increase.transactions import get_transaction
+from services.ledger_read.adapters.refused_reads import NotKnown
 from services.ledger_read.mirror.named import NamedPostings
 from services.ledger_read.models import FeedEntry, ReportedEvent, WaitingEntry
 from services.ledger_read.ports import Ownership

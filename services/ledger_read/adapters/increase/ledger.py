@@ -27,7 +27,8 @@ from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.ach_returns import DESCRIPTIONS
-from services.ledger_read.adapters.increase.reading import NotKnown, Reader
+from services.ledger_read.adapters.increase.reading import Reader
+from services.ledger_read.adapters.refused_reads import NotKnown
 from services.ledger_read.deposit_loads import DepositLoads
 from services.ledger_read.models import DepositLoad, LoadedLocation, Page
 

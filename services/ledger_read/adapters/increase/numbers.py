@@ -6,6 +6,7 @@ from cachetools import LRUCache
 
 from libs.providers.increase.lists import LARGEST_PAGE
 from services.ledger_read.adapters.increase.reading import Reader
+from services.ledger_read.adapters.refused_reads import lost_accounts
 
 REMEMBERED = 100_000
 """Numbers kept in memory: an account keeps its first one."""
@@ -32,7 +33,7 @@ class AccountNumbers:
         )
         numbers = [number for number in page.data if number.account_id == account_id]
         if not numbers:
-            raise self._reader.lost([account_id])
+            raise lost_accounts([account_id])
         first = min(numbers, key=lambda number: (number.created_at, number.id))
         self._numbers[account_id] = first.account_number
         return first.account_number

@@ -18,6 +18,7 @@ from libs.contracts.accounts import (
 from libs.contracts.errors import NotFound, ProviderError
 from libs.gathering import gather_or_cancel
 from libs.providers.sandbox.http import ProviderClient, segment
+from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 from services.ledger_read.adapters.sandbox.financial_answers import (
     AccountAnswer,
     AccountsAnswer,
@@ -26,7 +27,7 @@ from services.ledger_read.adapters.sandbox.financial_answers import (
     LinkedExternalAccountsAnswer,
 )
 from services.ledger_read.adapters.sandbox.paging import CursorT, every_page
-from services.ledger_read.adapters.sandbox.reading import NotKnown, Params, Reader
+from services.ledger_read.adapters.sandbox.reading import Params, Reader
 
 ACCOUNTS_AT_ONCE = 100
 """Ids in one request at most; the provider's limit."""
@@ -48,9 +49,9 @@ class SandboxFinancial:
         try:
             answer = await self._reader.read("get_balance", path, BalanceAnswer, deadline)
         except NotKnown:
-            raise self._reader.lost([account_id]) from None
+            raise lost_accounts([account_id]) from None
         if answer.account_id != account_id:
-            raise self._reader.lost([account_id])
+            raise lost_accounts([account_id])
         return answer.to_balance()
 
     async def account(self, account_id: str, deadline: float) -> Account:
@@ -58,9 +59,9 @@ class SandboxFinancial:
         try:
             answer = await self._reader.read("get_account", path, AccountAnswer, deadline)
         except NotKnown:
-            raise self._reader.lost([account_id]) from None
+            raise lost_accounts([account_id]) from None
         if answer.account_id != account_id:
-            raise self._reader.lost([account_id])
+            raise lost_accounts([account_id])
         return answer.to_account()
 
     async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
@@ -92,11 +93,11 @@ class SandboxFinancial:
                 "list_accounts", "/accounts", AccountsAnswer, deadline, params
             )
         except NotKnown:
-            raise self._reader.lost(account_ids) from None
+            raise lost_accounts(account_ids) from None
         found = {account.account_id: account for account in answer.accounts}
         lost = [account_id for account_id in account_ids if account_id not in found]
         if lost:
-            raise self._reader.lost(lost)
+            raise lost_accounts(lost)
         return [found[account_id].to_account() for account_id in account_ids]
 
     async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:

@@ -14,6 +14,7 @@ from libs.contracts.settlement import ListSettlementCalculations, SettlementCalc
 from libs.contracts.statements import ListStatements, Statement
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.sandbox.http import ProviderClient, segment
+from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 from services.ledger_read.adapters.sandbox.financial_answers import AnswerT
 from services.ledger_read.adapters.sandbox.ledger_answers import (
     AchRequestsAnswer,
@@ -28,7 +29,7 @@ from services.ledger_read.adapters.sandbox.paging import (
     every_page,
     window,
 )
-from services.ledger_read.adapters.sandbox.reading import NotKnown, Params, Reader
+from services.ledger_read.adapters.sandbox.reading import Params, Reader
 from services.ledger_read.models import Page
 
 CURSOR_PAGE = 200
@@ -179,7 +180,7 @@ class SandboxLedger:
         try:
             return await self._reader.read(operation, path, shape, deadline, params, headers)
         except NotKnown:
-            raise self._reader.lost([account_id]) from None
+            raise lost_accounts([account_id]) from None
 
 
 def _given(**filters: str | date | None) -> Params:

@@ -7,10 +7,11 @@ from uuid import UUID
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.sandbox.http import ProviderClient, segment
+from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 from services.ledger_read.adapters.sandbox.financial_answers import AccountAnswer, AnswerT
 from services.ledger_read.adapters.sandbox.ledger_answers import PostingsAnswer, TransactionAnswer
 from services.ledger_read.adapters.sandbox.paging import broken_pages
-from services.ledger_read.adapters.sandbox.reading import NotKnown, Params, Reader
+from services.ledger_read.adapters.sandbox.reading import Params, Reader
 from services.ledger_read.models import AccountHeading, Posting, PostingPage
 from services.ledger_read.ports import CursorRefused
 
@@ -29,7 +30,7 @@ class SandboxPostings:
         path = f"/accounts/{segment(account_id)}"
         answer = await self._read(account_id, "get_account", path, AccountAnswer, deadline)
         if answer.account_id != account_id:
-            raise self._reader.lost([account_id])
+            raise lost_accounts([account_id])
         return AccountHeading(answer.account_number, answer.account_group)
 
     async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
@@ -60,7 +61,7 @@ class SandboxPostings:
         try:
             return await self._reader.read(operation, path, shape, deadline, params)
         except NotKnown:
-            raise self._reader.lost([account_id]) from None
+            raise lost_accounts([account_id]) from None
 
 
 def _posting(row: TransactionAnswer) -> Posting:
