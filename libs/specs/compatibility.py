@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from libs.contracts import patterns
-from libs.specs.schemas import REF
+from libs.specs.schemas import REF, resolved
 
 Schema = Mapping[str, Any]
 
@@ -78,12 +78,12 @@ class _Comparison:
         yield from self._parameters(old, new, place)
         yield from self._body(old.get("requestBody"), new.get("requestBody"), place)
         for status, response in old["responses"].items():
-            was = self._resolved(self._old, response)
+            was = resolved(self._old, response)
             if status not in new["responses"]:
                 if status == "200":
                     yield f"{place}: the answer 200 is gone"
                 continue
-            now = self._resolved(self._new, new["responses"][status])
+            now = resolved(self._new, new["responses"][status])
             for header in was.get("headers", {}).keys() - now.get("headers", {}).keys():
                 yield f"{place}: the header {header} of {status} is gone"
             if was["content"].keys() != now["content"].keys():
@@ -116,7 +116,7 @@ class _Comparison:
                 yield f"{place}: {key[0]} {key[1]}: is new and required"
 
     def _by_place(self, document: Schema, operation: Schema) -> dict[tuple[str, str], Schema]:
-        found = (self._resolved(document, item) for item in operation["parameters"])
+        found = (resolved(document, item) for item in operation["parameters"])
         return {(item["in"], item["name"]): item for item in found}
 
     def _body(self, old: Schema | None, new: Schema | None, place: str) -> Iterator[str]:
@@ -156,7 +156,7 @@ class _Comparison:
 
     def _alternatives(self, document: Schema, schema: Schema) -> Iterator[tuple[str, str, Schema]]:
         """Type, name and schema of each."""
-        found = self._resolved(document, schema)
+        found = resolved(document, schema)
         items = found.get("anyOf", []) + found.get("oneOf", [])
         for item in items:
             yield from self._alternatives(document, item)
@@ -187,15 +187,6 @@ class _Comparison:
             yield f"{place}: takes other unknown fields than before"
         for name in was.keys() & now.keys():
             yield from self._schema(was[name], now[name], f"{place}.{name}", sent=sent)
-
-    @staticmethod
-    def _resolved(document: Schema, item: Schema) -> Schema:
-        while "$ref" in item:
-            found: Any = document
-            for step in item["$ref"].removeprefix("#/").split("/"):
-                found = found[step]
-            item = found
-        return item
 
 
 def _values(old: Schema, new: Schema, place: str, *, sent: bool) -> Iterator[str]:

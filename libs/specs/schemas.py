@@ -6,7 +6,7 @@ Each component has a name of its own, which is its title too: generators make cl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Literal, cast
 
@@ -147,6 +147,18 @@ def _plain_number(value: Any) -> int | float:
 def ref(name: str) -> Schema:
     """The reference to a component."""
     return {"$ref": REF.format(model=name)}
+
+
+def resolved(document: Mapping[str, Any], item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a `$ref` names; the item itself where there is none. Members beside the `$ref`, such as a description,
+    replace those of the same name.
+    """
+    if "$ref" not in item:
+        return item
+    found: Any = document
+    for part in item["$ref"].removeprefix("#/").split("/"):
+        found = found[part]
+    return {**resolved(document, found), **{k: v for k, v in item.items() if k != "$ref"}}
 
 
 def key_of(item: Any) -> str:

@@ -6,11 +6,10 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from libs.specs.advice import ADVICE
 from libs.specs.clients.rows import EVENT, Field, Row, name_of, rows_of, snake_case
-from libs.specs.schemas import Schema
+from libs.specs.schemas import Schema, ref, references, used_by
 
 FOLDER = Path(__file__).parents[2] / "python_client" / "src" / "bankside_client"
 FORMATS = {"decimal": "Decimal", "date": "date", "date-time": "datetime"}
@@ -53,8 +52,8 @@ def _advice() -> str:
 
 def _models(schemas: dict[str, Schema], rows: list[Row]) -> str:
     events = _event_data(schemas)
-    roots = [ref for row in rows for ref in _refs(row.data)] + [*events.values()]
-    used = _closure(schemas, roots) - {EVENT}
+    roots = [*(row.data for row in rows), *map(ref, events.values())]
+    used = used_by(roots, schemas).keys() - {EVENT}
     kinds = " | ".join(sorted(set(events.values())))
     data = (f"{name!r}: {kind}," for name, kind in sorted(events.items()))
     return "\n".join(
@@ -81,8 +80,8 @@ def _models(schemas: dict[str, Schema], rows: list[Row]) -> str:
 def _params(schemas: dict[str, Schema], rows: list[Row]) -> str:
     bodies = {row.body for row in rows if row.body}
     queries = [row for row in rows if row.query or row.headers]
-    roots = {ref for row in queries for field in _query(row) for ref in _refs(field.schema)}
-    used = _closure(schemas, [*bodies, *roots])
+    fields = [field.schema for row in queries for field in _query(row)]
+    used = used_by([*map(ref, bodies), *fields], schemas)
     return "\n".join(
         (
             f'"""What calls take. An amount is a Decimal or an int. {MADE}"""\n',
@@ -102,7 +101,7 @@ def _params(schemas: dict[str, Schema], rows: list[Row]) -> str:
 
 
 def _operations(rows: list[Row]) -> str:
-    models = {ref for row in rows for ref in _refs(row.data)} - {EVENT}
+    models = references([row.data for row in rows]) - {EVENT}
     lines = []
     for row in rows:
         kind = _answer_type(row.data)
@@ -129,7 +128,7 @@ def _operations(rows: list[Row]) -> str:
 
 def _methods(rows: list[Row], *, is_async: bool) -> str:
     name, page = ("AsyncMethods", "AsyncPage") if is_async else ("Methods", "Page")
-    models = {ref for row in rows for ref in _refs(row.data)} - {EVENT}
+    models = references([row.data for row in rows]) - {EVENT}
     params = {row.body or _query_name(row) for row in rows if row.body or row.query or row.headers}
     prefix = "async " if is_async else ""
     about = "every operation as a coroutine" if is_async else "every operation"
@@ -275,27 +274,6 @@ def _event_data(schemas: dict[str, Schema]) -> dict[str, str]:
         for name, schema in schemas.items()
         if name.endswith("Event") and name != EVENT
     }
-
-
-def _refs(schema: Any) -> list[str]:
-    if isinstance(schema, list):
-        return [name for item in schema for name in _refs(item)]
-    if not isinstance(schema, dict):
-        return []
-    own = [name_of(schema["$ref"])] if "$ref" in schema else []
-    return own + [name for item in schema.values() for name in _refs(item)]
-
-
-def _closure(schemas: dict[str, Schema], names: Iterable[str]) -> set[str]:
-    """The schemas with all that they refer to."""
-    found: set[str] = set()
-    waiting = [*names]
-    while waiting:
-        name = waiting.pop()
-        if name not in found:
-            found.add(name)
-            waiting += _refs(schemas[name])
-    return found
 
 
 def _formatted(file: Path, text: str) -> str:

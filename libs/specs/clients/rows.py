@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from libs.specs.schemas import Schema
+from libs.specs.operations import IDEMPOTENCY_KEY
+from libs.specs.schemas import Schema, resolved
 
-IDEMPOTENCY_KEY = "Idempotency-Key"
 EVENT = "DeliveredEvent"
 """The schema of an event as it is listed, of any type."""
 
@@ -69,7 +69,7 @@ def snake_case(name: str) -> str:
 
 
 def _row(document: Schema, path: str, method: str, operation: Schema) -> Row:
-    parameters = [_resolved(document, item) for item in operation["parameters"]]
+    parameters = [resolved(document, item) for item in operation["parameters"]]
     envelope = operation["responses"]["200"]["content"]["application/json"]["schema"]
     data = document["components"]["schemas"][name_of(envelope["$ref"])]["properties"]["data"]
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
@@ -87,12 +87,6 @@ def _row(document: Schema, path: str, method: str, operation: Schema) -> Row:
         pages=next((field.name for field in query if field.name in {"page", "after"}), None),
         takes_idempotency_key=any(item["name"] == IDEMPOTENCY_KEY for item in parameters),
     )
-
-
-def _resolved(document: Schema, parameter: Schema) -> Any:
-    if "$ref" in parameter:
-        return document["components"]["parameters"][name_of(parameter["$ref"])]
-    return parameter
 
 
 def _fields(parameters: list[Any], place: str) -> tuple[Field, ...]:

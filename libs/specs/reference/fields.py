@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from libs.specs.schemas import resolved
+
 Schema = Mapping[str, Any]
 
 DEEPEST = 6
@@ -48,13 +50,8 @@ class Schemas:
         self._document = document
 
     def resolved(self, item: Schema) -> Schema:
-        """What a `$ref` names; the item itself where there is none. A description beside the `$ref` comes first."""
-        if "$ref" not in item:
-            return item
-        found: Any = self._document
-        for part in item["$ref"].removeprefix("#/").split("/"):
-            found = found[part]
-        return {**self.resolved(found), **{k: v for k, v in item.items() if k != "$ref"}}
+        """See `libs.specs.schemas.resolved`."""
+        return resolved(self._document, item)
 
     def members(self, schema: Schema, depth: int = 0) -> list[Field]:
         """Of an object, or of the objects of an array; empty for other values."""

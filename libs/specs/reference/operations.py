@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from libs.contracts.errors import Invalid, MethodNotAllowed
 from libs.specs.advice import ADVICE
+from libs.specs.operations import IDEMPOTENCY_KEY
 from libs.specs.reference.fields import Field, Schemas
-from libs.specs.reference.samples import IDEMPOTENCY_HEADER, Request, Sample, samples_of
+from libs.specs.reference.samples import Request, Sample, samples_of
 
 FAMILIES = {"/partner/": "partner", "/customer/": "customer"}
 EXAMPLE_ID = "0197a1c2-5a3e-7c11-9d54-3f2b1c0e8a77"
@@ -179,7 +180,7 @@ class Reference:
             target += "?" + "&".join(pairs)
         headers = {item["name"] for item in parameters if item["in"] == "header"}
         request = Request(
-            method.upper(), target, content.get("example"), IDEMPOTENCY_HEADER in headers
+            method.upper(), target, content.get("example"), IDEMPOTENCY_KEY in headers
         )
         family = next(name for start, name in FAMILIES.items() if path.startswith(start))
         return Call(

@@ -9,6 +9,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from libs.specs.paths import REFERENCE
 from libs.specs.reference.guides import Guide, guides, markdown
 from libs.specs.reference.operations import Document, Reference
 
@@ -43,20 +44,21 @@ def pages(document: Document) -> dict[str, Page]:
         html = environment.get_template(template).render(here=here, **values)
         return Page(HTML, html.encode())
 
-    found = {"/docs": page("start.html", "/docs")}
+    found = {REFERENCE: page("start.html", REFERENCE)}
     for resource in reference.resources:
-        here = f"/docs/{resource.name}"
+        here = f"{REFERENCE}/{resource.name}"
         found[here] = page("resource.html", here, resource=resource)
-    found["/docs/errors"] = page("errors.html", "/docs/errors")
+    errors = f"{REFERENCE}/errors"
+    found[errors] = page("errors.html", errors)
     for guide in written:
-        here = f"/docs/guides/{guide.name}"
+        here = f"{REFERENCE}/guides/{guide.name}"
         found[here] = page("guide.html", here, guide=guide)
-    found["/docs/search.json"] = Page(
+    found[f"{REFERENCE}/search.json"] = Page(
         "application/json", json.dumps(_entries(reference, written)).encode()
     )
     static = Path(__file__).parent / "static"
     for name, content_type in STATIC.items():
-        found[f"/docs/{name}"] = Page(content_type, (static / name).read_bytes())
+        found[f"{REFERENCE}/{name}"] = Page(content_type, (static / name).read_bytes())
     return found
 
 
@@ -64,7 +66,7 @@ def _entries(reference: Reference, written: list[Guide]) -> list[dict[str, str]]
     """What the search finds: where, a title, and words beside the title."""
     entries = [
         {
-            "path": f"/docs/{resource.name}#{call.operation_id}",
+            "path": f"{REFERENCE}/{resource.name}#{call.operation_id}",
             "title": operation.summary,
             "about": f"{call.method} {call.path}",
             "words": call.operation_id,
@@ -74,12 +76,17 @@ def _entries(reference: Reference, written: list[Guide]) -> list[dict[str, str]]
         for call in operation.calls
     ]
     entries += [
-        {"path": f"/docs/events#{event.type}", "title": event.type, "about": "event", "words": ""}
+        {
+            "path": f"{REFERENCE}/events#{event.type}",
+            "title": event.type,
+            "about": "event",
+            "words": "",
+        }
         for event in reference.events
     ]
     entries += [
         {
-            "path": f"/docs/errors#{error.code}",
+            "path": f"{REFERENCE}/errors#{error.code}",
             "title": error.code,
             "about": f"error {error.status}",
             "words": error.meaning,
@@ -89,7 +96,7 @@ def _entries(reference: Reference, written: list[Guide]) -> list[dict[str, str]]
     ]
     entries += [
         {
-            "path": f"/docs/guides/{guide.name}",
+            "path": f"{REFERENCE}/guides/{guide.name}",
             "title": guide.title,
             "about": "guide",
             "words": guide.name,

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-IDEMPOTENCY_HEADER = "Idempotency-Key"
+from libs.specs.operations import IDEMPOTENCY_KEY
+
 FOR_BROWSERS = """\
 // Only where the secret is the user's own: a page that others open would give it away.
 const { url, key, secret } = window.bankside
@@ -62,7 +63,7 @@ def _curl(request: Request) -> str:
     headers = ""
     if request.idempotent:
         body += "idempotency_key=$(openssl rand -hex 16)  # keep it: a repeat sends the same one\n"
-        headers += f' \\\n  --header "{IDEMPOTENCY_HEADER}: $idempotency_key"'
+        headers += f' \\\n  --header "{IDEMPOTENCY_KEY}: $idempotency_key"'
     if request.body is not None:
         headers += ' \\\n  --header "Content-Type: application/json"'
     return f"""\
@@ -88,7 +89,7 @@ def _python(request: Request) -> str:
     if request.body is not None:
         headers += '\n    "Content-Type": "application/json",'
     if request.idempotent:
-        headers += f'\n    "{IDEMPOTENCY_HEADER}": idempotency_key,'
+        headers += f'\n    "{IDEMPOTENCY_KEY}": idempotency_key,'
         key = "\nidempotency_key = secrets.token_hex(16)  # keep it: a repeat sends the same one"
     return f"""\
 import hashlib, hmac, os, secrets, time
@@ -160,7 +161,7 @@ def _fetch(request: Request, random: str) -> str:
     if request.body is not None:
         headers += '\n    "Content-Type": "application/json",'
     if request.idempotent:
-        headers += f'\n    "{IDEMPOTENCY_HEADER}": idempotencyKey,'
+        headers += f'\n    "{IDEMPOTENCY_KEY}": idempotencyKey,'
         key = f"\nconst idempotencyKey = {random}  // keep it: a repeat sends the same one"
     return f"""{key}
 const answer = await fetch(url + target, {{
