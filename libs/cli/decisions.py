@@ -9,8 +9,7 @@ from cyclopts import Parameter
 
 from libs.cli.output import console
 from libs.client.errors import OperatorError
-
-LONGEST_REASON = 500
+from libs.contracts.operating.pages import LONGEST_REASON
 
 Flag = Annotated[bool, Parameter(negative=())]
 

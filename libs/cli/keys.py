@@ -11,6 +11,7 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 
+from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.cli.reseal import reseal
 from libs.cli.secret import show_once
@@ -36,7 +37,6 @@ SHOWN = (
     "last_used_at",
 )
 
-Json = Annotated[bool, Parameter(name="--json", negative="")]
 Sign = Annotated[str | None, Parameter(name="--sign-with")]
 T = TypeVar("T")
 
@@ -64,38 +64,27 @@ def create(
     reason: str = "bankside keys create",
     save_as: Annotated[str | None, Parameter(name="--save")] = None,
     sign_with: Sign = None,
-    json: Json = False,
+    json: Flag = False,
 ) -> None:
     """Make a key and show its secret, once.
 
     Such as `bankside keys create --family partner --tenant acme --save acme`, or `bankside keys create --family
     customer --customer CUSTOMER_ID --scope accounts:read --expires 90d`.
 
-    Parameters
-    ----------
-    family
-        Which routes it may use: partner (all of the tenant's customers) or customer (one of them).
-    tenant
-        The partner, made when it is new. For a customer's key it follows from the customer.
-    customer
-        The customer of a customer's key: the customer_id from onboarding.
-    tenant_name
-        The name of a new partner; its id when not given.
-    require_idempotency_key
-        Refuse writes without an Idempotency-Key. When not given: in production yes, in development no.
-    scope
-        What it may do, such as accounts:read; repeat for several. All of its family when not given.
-    allow
-        A network or address that its requests may come from, such as 203.0.113.0/24; repeat for several. From
-        everywhere when not given.
-    expires
-        When it stops: an ISO 8601 date-time with an offset, or a number of days such as 30d.
-    reason
-        For the audit.
-    save_as
-        Keep it under this name for `bankside call --key`.
-    sign_with
-        The operator's key: a saved name or a subscription key.
+    Args:
+        family: Which routes it may use: partner (all of the tenant's customers) or customer (one of them).
+        tenant: The partner, made when it is new. For a customer's key it follows from the customer.
+        customer: The customer of a customer's key: the customer_id from onboarding.
+        tenant_name: The name of a new partner; its id when not given.
+        require_idempotency_key: Refuse writes without an Idempotency-Key. When not given: in production yes, in
+            development no.
+        scope: What it may do, such as accounts:read; repeat for several. All of its family when not given.
+        allow: A network or address that its requests may come from, such as 203.0.113.0/24; repeat for several. From
+            everywhere when not given.
+        expires: When it stops: an ISO 8601 date-time with an offset, or a number of days such as 30d.
+        reason: For the audit.
+        save_as: Keep it under this name for `bankside call --key`.
+        sign_with: The operator's key: a saved name or a subscription key.
     """
     if save_as:
         check_can_save(save_as)
@@ -125,7 +114,7 @@ def create(
 
 
 @app.command(name="list")
-def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Json = False) -> None:
+def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Flag = False) -> None:
     """Show the keys, without secrets.
 
     Such as `bankside keys list --tenant acme`.
@@ -159,7 +148,7 @@ def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Json =
 
 @app.command
 def revoke(
-    key: str, *, reason: str = "bankside keys revoke", sign_with: Sign = None, json: Json = False
+    key: str, *, reason: str = "bankside keys revoke", sign_with: Sign = None, json: Flag = False
 ) -> None:
     """Stop a key; it is refused within two seconds.
 
@@ -184,18 +173,15 @@ def change_scopes(
     remove: Annotated[list[str] | None, Parameter(negative="")] = None,
     reason: str = "bankside keys scopes",
     sign_with: Sign = None,
-    json: Json = False,
+    json: Flag = False,
 ) -> None:
     """Change what a key may do, or show it; within two seconds it is so everywhere.
 
     Such as `bankside keys scopes KEY --add wires:read --remove wires:write`.
 
-    Parameters
-    ----------
-    add
-        A scope, such as wires:write; repeat for several.
-    remove
-        A scope that it is to lose; repeat for several.
+    Args:
+        add: A scope, such as wires:write; repeat for several.
+        remove: A scope that it is to lose; repeat for several.
     """
     changes = {"add": add or [], "remove": remove or []}
     command = checked(k.ChangeScopes, {"subscription_key": key, "reason": reason, **changes})
@@ -223,23 +209,19 @@ def change_addresses(
     *,
     add: Annotated[list[str] | None, Parameter(negative="")] = None,
     remove: Annotated[list[str] | None, Parameter(negative="")] = None,
-    anywhere: Annotated[bool, Parameter(negative="")] = False,
+    anywhere: Flag = False,
     reason: str = "bankside keys allow",
     sign_with: Sign = None,
-    json: Json = False,
+    json: Flag = False,
 ) -> None:
     """Change where requests of a key may come from, or show it; within two seconds it is so everywhere.
 
     Such as `bankside keys allow KEY --add 203.0.113.0/24`, or `bankside keys allow KEY --anywhere`.
 
-    Parameters
-    ----------
-    add
-        A network or address, such as 203.0.113.0/24; repeat for several.
-    remove
-        One that it is to lose; repeat for several.
-    anywhere
-        Allow all addresses again.
+    Args:
+        add: A network or address, such as 203.0.113.0/24; repeat for several.
+        remove: One that it is to lose; repeat for several.
+        anywhere: Allow all addresses again.
     """
     if anywhere and (add or remove):
         raise OperatorError("--anywhere stands alone: without --add and --remove.")
@@ -273,20 +255,17 @@ def rotate(
     reason: str = "bankside keys rotate",
     save_as: Annotated[str | None, Parameter(name="--save")] = None,
     sign_with: Sign = None,
-    json: Json = False,
+    json: Flag = False,
 ) -> None:
     """Give a key a new secret; the old one stays valid for the overlap.
 
     Such as `bankside keys rotate KEY --overlap-hours 48`. A key has two secrets at most: a second rotation within the
     overlap ends the first secret at once.
 
-    Parameters
-    ----------
-    overlap_hours
-        How long the old secret still signs; 0 ends it at once.
-    save_as
-        Keep the new secret under this name for `bankside call --key`. A copy that was saved before, under this or
-        another name, has the old secret until it is saved anew.
+    Args:
+        overlap_hours: How long the old secret still signs; 0 ends it at once.
+        save_as: Keep the new secret under this name for `bankside call --key`. A copy that was saved before, under this
+            or another name, has the old secret until it is saved anew.
     """
     if not 0 <= overlap_hours <= k.LONGEST_OVERLAP_HOURS:
         raise OperatorError(f"The overlap is 0 to {k.LONGEST_OVERLAP_HOURS} hours.")

@@ -23,7 +23,8 @@ from libs.contracts.operating.operators import OperatorView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Role
 from libs.persistence.async_engine import AsyncConnection
-from services.gateway.tables import INSTANT, credentials, operator_logins, operators
+from libs.persistence.tables import INSTANT
+from services.gateway.tables import credentials, operator_logins, operators
 
 READS_PER_MINUTE = 6000
 WRITES_PER_MINUTE = 600

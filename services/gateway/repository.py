@@ -14,7 +14,8 @@ from libs.contracts.operating.keys import KeyView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Scope
 from libs.persistence.async_engine import AsyncConnection
-from services.gateway.tables import INSTANT, credentials, tenants
+from libs.persistence.tables import INSTANT
+from services.gateway.tables import credentials, tenants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,14 +22,12 @@ from sqlalchemy import (
     text,
     true,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY, READ_ONLY
-from libs.persistence.tables import AUDIT
+from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE
 
 metadata = MetaData()
-
-INSTANT = TIMESTAMP(timezone=True)
 
 tenants = Table(
     "tenants",
@@ -114,7 +112,7 @@ credentials = Table(
     ),
     Column(
         "customer_id",
-        UUID(as_uuid=True),
+        UUID_TYPE,
         CheckConstraint("(customer_id IS NOT NULL) = (family = 'customer')"),
     ),
     Column("scopes", ARRAY(Text), nullable=False),

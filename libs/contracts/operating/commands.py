@@ -12,7 +12,7 @@ from libs.contracts import errors as e
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 from libs.contracts.operating.pages import Listed, ListPage, Write
-from libs.contracts.operating.services import Gathered, for_each_service
+from libs.contracts.operating.services import Gathered, for_each_service, of_services
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 
@@ -140,9 +140,7 @@ ABANDON_OF = for_each_service(
     changes=True,
     summary="End a parked command for good",
 )
-OPERATIONS = tuple(
-    row for rows in (LIST_OF, FIND_OF, RETRY_OF, ABANDON_OF) for row in rows.values()
-)
+OPERATIONS = of_services(LIST_OF, FIND_OF, RETRY_OF, ABANDON_OF)
 
 LIST_COMMANDS = Operation(
     name="gateway.list_commands",

@@ -11,7 +11,7 @@ from libs.contracts import errors as e
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 from libs.contracts.operating.pages import Listed, ListPage, Write
-from libs.contracts.operating.services import Gathered, for_each_service
+from libs.contracts.operating.services import Gathered, for_each_service, of_services
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 
@@ -196,9 +196,7 @@ DISCARD_OF = for_each_service(
     changes=True,
     summary="Remove dead letters",
 )
-OPERATIONS = tuple(
-    row for rows in (LIST_OF, FIND_OF, REPLAY_OF, DISCARD_OF) for row in rows.values()
-)
+OPERATIONS = of_services(LIST_OF, FIND_OF, REPLAY_OF, DISCARD_OF)
 
 LIST_DEAD_LETTERS = Operation(
     name="gateway.list_dead_letters",

@@ -11,7 +11,7 @@ from libs.contracts import errors as e
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 from libs.contracts.operating.pages import Write
-from libs.contracts.operating.services import for_each_service
+from libs.contracts.operating.services import for_each_service, of_services
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 
@@ -197,7 +197,7 @@ RESTART_OF = for_each_service(
     changes=True,
     summary="Read a feed again from its provider's first entry",
 )
-OPERATIONS = tuple(row for rows in (LIST_OF, FIND_OF, SKIP_OF, RESTART_OF) for row in rows.values())
+OPERATIONS = of_services(LIST_OF, FIND_OF, SKIP_OF, RESTART_OF)
 
 LIST_FEEDS = Operation(
     name="gateway.list_feeds",

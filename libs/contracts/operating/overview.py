@@ -10,18 +10,11 @@ from pydantic import Field
 
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
+from libs.contracts.operating.audit import SERVICES
 from libs.contracts.operating.services import for_each_service, of_gateway, of_services
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Role
 
-SERVICES = (
-    "gateway",
-    "onboarding",
-    "ledger_read",
-    "payments",
-    "webhook_dispatcher",
-    "reconciliation",
-)
 MOST_COUNTED = 1000
 """A count that has reached it stands for as many or more."""
 

@@ -9,7 +9,7 @@ from libs.contracts import errors as e
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 from libs.contracts.operating.pages import Write
-from libs.contracts.operating.services import for_each_service
+from libs.contracts.operating.services import for_each_service, of_services
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 
@@ -92,7 +92,7 @@ CLOSE_OF = for_each_service(
     changes=True,
     summary="Close the open cases",
 )
-OPERATIONS = tuple(row for rows in (LIST_OF, DECLARE_OF, CLOSE_OF) for row in rows.values())
+OPERATIONS = of_services(LIST_OF, DECLARE_OF, CLOSE_OF)
 
 LIST_RESTORES = Operation(
     name="gateway.list_restores",

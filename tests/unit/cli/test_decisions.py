@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from libs.cli.decisions import (
-    LONGEST_REASON,
     agrees,
     reason_of,
     refuse_to_ask_in_json,
     require_terminal,
 )
 from libs.client.errors import OperatorError
+from libs.contracts.operating.pages import LONGEST_REASON
 
 
 @pytest.mark.parametrize("reason", ["", " \n", "a" * (LONGEST_REASON + 1)])
