@@ -176,7 +176,7 @@ _URL = SchemaValidator(core_schema.url_schema(allowed_schemes=["http", "https"])
 def _absolute_url(value: str) -> str:
     """As it is written, but for `https:example.com` and the like, which the parser takes, too: in its normal form."""
     url = _URL.validate_python(value)
-    return value if re.match(r"[A-Za-z]+://[^/?#\\\\]", value) else str(url)
+    return value if re.match(r"[A-Za-z]+://[^/?#\\]", value) else str(url)
 
 
 def _calendar_date(value: Any) -> Any:
@@ -295,13 +295,13 @@ FormationDate = Annotated[PastDate, _not_before(EARLIEST_FORMATION)]
 BirthDate = Annotated[
     CalendarDate, AfterValidator(_adult), _not_before(EARLIEST_BIRTH), Sensitive()
 ]
-LARGEST_WIRE = 9999999999.99
+LARGEST_WIRE = Decimal("9999999999.99")
 
 
 def _at_most_largest(value: Decimal) -> Decimal:
     """As a rule of the field, Pydantic would show it as Python writes a Decimal."""
-    if value > Decimal(str(LARGEST_WIRE)):
-        raise PydanticKnownError("less_than_equal", {"le": LARGEST_WIRE})
+    if value > LARGEST_WIRE:
+        raise PydanticKnownError("less_than_equal", {"le": float(LARGEST_WIRE)})
     return value
 
 
@@ -310,7 +310,7 @@ WholeNumber = Annotated[int, BeforeValidator(_whole)]
 Percentage = Annotated[Number, Field(ge=0, le=100, examples=[60])]
 WireAmount = Annotated[
     Number,
-    Field(gt=0, decimal_places=2, json_schema_extra={"maximum": LARGEST_WIRE}),
+    Field(gt=0, decimal_places=2, json_schema_extra={"maximum": float(LARGEST_WIRE)}),
     AfterValidator(_at_most_largest),
     AfterValidator(_to_cents),
 ]

@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import aiohttp
 
+from libs.providers.increase.money import cents_of
 from libs.providers.simulation import BankRequests, Report, SimulationFailed
 
 KEY_SETTING = "BANKSIDE_INCREASE_FAKE_KEY"
@@ -48,7 +49,7 @@ class IncreaseBank:
         direction: Literal["credit", "debit"],
         counterparty: str,
     ) -> None:
-        number, cents = await self._number(account_id), int(amount * 100)
+        number, cents = await self._number(account_id), cents_of(amount)
         if direction == "credit":
             wire = {"account_number_id": number, "amount": cents, "debtor_name": counterparty}
             await self._requests.post("/simulations/inbound_wire_transfers", wire)
