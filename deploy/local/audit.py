@@ -21,6 +21,7 @@ from typing import Any
 import aiohttp
 
 from deploy.local.environment import ROOT, TOOLS
+from libs.gathering import gather_or_cancel
 
 SECONDS = 30.0
 """For all of it."""
@@ -81,10 +82,10 @@ async def advisories(
 
         try:
             async with asyncio.timeout(seconds):
-                found = await asyncio.gather(*map(ask, packages[:FIRST]))
+                found = await gather_or_cancel(map(ask, packages[:FIRST]), name="ask-registry")
                 if all(one is None for one in found):
                     raise NotAudited("its registry serves no advisories of these releases")
-                found += await asyncio.gather(*map(ask, packages[FIRST:]))
+                found += await gather_or_cancel(map(ask, packages[FIRST:]), name="ask-registry")
         except TimeoutError:
             raise NotAudited(f"its registry did not answer within {seconds:g} s") from None
         except (aiohttp.ClientError, ValueError) as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from deploy.local.banks import PART, PORT_SETTING
@@ -10,6 +9,7 @@ from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
 from deploy.local.stack import expected_children
 from deploy.local.state import LocalState, Remembered, running
+from libs.gathering import gather_or_cancel
 from libs.runtime.probes import http_ready
 from libs.runtime.supervision_state import ChildState, ChildStatus
 
@@ -26,7 +26,9 @@ async def status(state: LocalState) -> bool:
     settings = state.read_environment()
     children = {child.name: child for child in supervisor.children}
     names = expected_children(remembered, settings)
-    states = await asyncio.gather(*(_state_now(children.get(n), settings) for n in names))
+    states = await gather_or_cancel(
+        (_state_now(children.get(name), settings) for name in names), name="probe-part"
+    )
     rows = [HEADINGS]
     for name, now in zip(names, states, strict=True):
         child = children.get(name)
