@@ -57,7 +57,7 @@ def _of_status(
     if status in NO_DECISION:
         return AttemptFailed(Failure.TURNED_AWAY, status)
     match body:
-        case {"type": "idempotency_key_already_used_error", "resource_id": str(object_id)}:
+        case {"type": str(kind), "resource_id": str(object_id)} if kind == KEY_USED:
             return KeyUsed(status, _sentence(body), object_id)
         case {"type": str(kind), "title": str()} if status >= 400:
             return ProviderRefusal(status, kind, _sentence(body))

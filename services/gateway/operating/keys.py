@@ -192,7 +192,6 @@ class Keys:
                 raise InvalidState("The key would be left without a scope: revoke it instead.")
             if changed != scopes:
                 await repository.set_scopes(connection, key, changed)
-                now = await _found(connection, key)
                 await record(
                     connection,
                     principal,
@@ -201,7 +200,6 @@ class Keys:
                     subscription_key=key,
                     scopes=" ".join(sorted(changed)),
                 )
-                return Result(now)
             return Result(await _found(connection, key))
 
     async def _change_networks(
@@ -224,7 +222,6 @@ class Keys:
             key_limits.require_few(changed, "add")
             if changed != networks:
                 await repository.set_networks(connection, key, changed)
-                now = await _found(connection, key)
                 await record(
                     connection,
                     principal,
@@ -233,7 +230,6 @@ class Keys:
                     subscription_key=key,
                     allowed_networks=" ".join(sorted(changed)),
                 )
-                return Result(now)
             return Result(await _found(connection, key))
 
     async def _find_id(self, _: Principal, command: search.FindId, __: float) -> Result:

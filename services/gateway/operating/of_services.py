@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from libs.contracts import errors as e
 from libs.contracts.model import Command
@@ -225,11 +225,10 @@ class OfServices:
     def _passed_on(self, rows: Mapping[str, Operation], inner: type[C]) -> QueryHandler:
         """To the service that the command names."""
 
-        async def handle(principal: Principal, command: Command, deadline: float) -> Result:
-            service: str = command.model_dump()["service"]
+        async def handle(principal: Principal, command: Any, deadline: float) -> Result:
             return Result(
                 data=await self._services.ask_one(
-                    rows, service, principal, _inner(inner, command), deadline
+                    rows, command.service, principal, _inner(inner, command), deadline
                 )
             )
 
