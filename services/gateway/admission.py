@@ -91,7 +91,7 @@ _CLOSE = """
     """
 
 
-class Ask(NamedTuple):
+class AdmissionRequest(NamedTuple):
     """One request to be admitted. Of several in one batch with the same key, timestamp and nonce, all but the first are
     refused as reused.
     """
@@ -119,7 +119,11 @@ class Rate:
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _AdmissionResult:
+    """Whether a request is admitted, and why not: the key is not active, the timestamp has no nonces, the nonce is not
+    fresh, or the rate does not allow it.
+    """
+
     active: bool
     in_bounds: bool
     fresh: bool
@@ -148,39 +152,41 @@ class Admission:
             NonceReused: the nonce was there already.
             RateLimited: too many, with Retry-After.
         """
-        answer = await self._batcher.submit(
-            Ask(signed.credential.id, signed.timestamp, signed.nonce, rate_class)
+        result = await self._batcher.submit(
+            AdmissionRequest(signed.credential.id, signed.timestamp, signed.nonce, rate_class)
         )
-        if not answer.active:
+        if not result.active:
             raise UnknownSubscriptionKey
-        if not answer.in_bounds:
+        if not result.in_bounds:
             raise TimestampOutOfWindow(extra={"server_time": int(time.time())})
-        if not answer.fresh or answer.rate is None:
+        if not result.fresh or result.rate is None:
             raise NonceReused
-        if not answer.allowed:
-            headers = answer.rate.headers()
-            raise RateLimited(headers={**headers, "Retry-After": str(answer.retry_after_seconds)})
-        return answer.rate
+        if not result.allowed:
+            headers = result.rate.headers()
+            raise RateLimited(headers={**headers, "Retry-After": str(result.retry_after_seconds)})
+        return result.rate
 
-    async def _admit(self, asks: list[Ask]) -> list[_Answer]:
-        distinct: dict[tuple[int, int, str], Ask] = {}
-        for ask in asks:
-            distinct.setdefault((ask.credential_id, ask.timestamp, ask.nonce), ask)
+    async def _admit(self, requests: list[AdmissionRequest]) -> list[_AdmissionResult]:
+        distinct: dict[tuple[int, int, str], AdmissionRequest] = {}
+        for request in requests:
+            distinct.setdefault((request.credential_id, request.timestamp, request.nonce), request)
         sent = list(distinct.values())
         async with self._database.driver() as connection:
             rows = await connection.fetch(
                 _ADMIT,
-                [ask.credential_id for ask in sent],
-                [ask.timestamp for ask in sent],
-                [ask.nonce for ask in sent],
-                [ask.rate_class.value for ask in sent],
+                [request.credential_id for request in sent],
+                [request.timestamp for request in sent],
+                [request.nonce for request in sent],
+                [request.rate_class.value for request in sent],
             )
-        answered = [(sent[row["n"] - 1], row) for row in rows]
-        if closing := self._closing(answered):
+        decided = [(sent[row["n"] - 1], row) for row in rows]
+        if closing := self._closing(decided):
             await self._close(closing)
-        answers = {id(ask): _answer(ask, row) for ask, row in answered}
-        reused = _Answer(active=True, in_bounds=True, fresh=False, allowed=False, rate=None)
-        return [answers.get(id(ask), reused) for ask in asks]
+        results = {id(request): _result_of(request, row) for request, row in decided}
+        reused = _AdmissionResult(
+            active=True, in_bounds=True, fresh=False, allowed=False, rate=None
+        )
+        return [results.get(id(request), reused) for request in requests]
 
     async def _close(self, closing: Mapping[tuple[int, RateClass], int]) -> None:
         """What was admitted is recorded: it does not fail when this does, and the next refusal tries again."""
@@ -198,7 +204,7 @@ class Admission:
             structlog.get_logger("admission").warning("database_away")
 
     def _closing(
-        self, answered: Iterable[tuple[Ask, Mapping[str, Any]]]
+        self, decided: Iterable[tuple[AdmissionRequest, Mapping[str, Any]]]
     ) -> dict[tuple[int, RateClass], int]:
         """The keys and classes to close, each up to this time."""
         now = int(time.time())
@@ -206,23 +212,26 @@ class Admission:
             self._minute = now // 60
             self._beyond.clear()
         closing: dict[tuple[int, RateClass], int] = {}
-        for ask, row in answered:
+        for request, row in decided:
             if row["place"] is None or row["place"] <= row["granted"]:
                 continue
-            key = (ask.credential_id, ask.rate_class)
+            key = (request.credential_id, request.rate_class)
             self._beyond[key] += 1
             if self._beyond[key] > max(row["quota"], FEWEST_BEYOND):
-                closing[key] = max(closing.get(key, 0), ask.timestamp, (self._minute + 1) * 60)
+                closing[key] = max(closing.get(key, 0), request.timestamp, (self._minute + 1) * 60)
         return closing
 
 
-def _answer(ask: Ask, row: Mapping[str, Any]) -> _Answer:
+def _result_of(request: AdmissionRequest, row: Mapping[str, Any]) -> _AdmissionResult:
     if row["closed_to"] is not None:
-        left = row["closed_to"] + 1 - ask.timestamp  # by the caller's clock, with which it signs
+        # By the caller's clock, with which it signs.
+        left = row["closed_to"] + 1 - request.timestamp
         nothing = Rate(limit=row["quota"], remaining=0, reset_seconds=left)
-        return _Answer(row["active"], row["in_bounds"], True, False, nothing, left)
+        return _AdmissionResult(row["active"], row["in_bounds"], True, False, nothing, left)
     if row["place"] is None:
-        return _Answer(row["active"], row["in_bounds"], fresh=False, allowed=False, rate=None)
+        return _AdmissionResult(
+            row["active"], row["in_bounds"], fresh=False, allowed=False, rate=None
+        )
     step = 60.0 / row["quota"]
     left = max(0, math.floor((60.0 - row["ahead"]) / step + 1e-6))
     allowed = row["place"] <= row["granted"]
@@ -232,4 +241,4 @@ def _answer(ask: Ask, row: Mapping[str, Any]) -> _Answer:
         reset_seconds=max(1, math.ceil(row["ahead"])),
     )
     wait = max(1, math.ceil(row["ahead"] + step - 60.0))
-    return _Answer(True, True, True, allowed, rate, wait)
+    return _AdmissionResult(True, True, True, allowed, rate, wait)
