@@ -91,7 +91,6 @@ class CoreAccount(msgspec.Struct, frozen=True):
     account_number: str | None
     core_id: str
     customer_id: str
-    account_group: str
     status: str
 
 
@@ -101,7 +100,6 @@ class CoreWire(msgspec.Struct, frozen=True):
     amount: Decimal
     account_id: str
     external_account_id: str
-    reason: str | None = None
 
 
 class Posting(msgspec.Struct, frozen=True):

@@ -183,7 +183,6 @@ def core_account(**changes: Any) -> CoreAccount:
         "account_number": "100",
         "core_id": "cus_1",
         "customer_id": "c_1",
-        "account_group": "deposit",
         "status": "open",
     }
     return CoreAccount(**values | changes)

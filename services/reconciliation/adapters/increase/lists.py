@@ -21,7 +21,6 @@ from services.reconciliation.ports import CoreAccount, CoreExternalAccount, Core
 
 CLOSED = "closed"
 OPEN = "open"
-DEPOSIT = "deposit"
 
 
 class Keyed(Protocol):
@@ -162,7 +161,6 @@ def _account(account: Account, number: str | None) -> CoreAccount:
         account_number=number,
         core_id=account.entity_id,
         customer_id="",
-        account_group=DEPOSIT,
         status=account.status,
     )
 
