@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -23,15 +22,13 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError, SchemaValidator, core_schema
 
 from libs.contracts import patterns
+from libs.contracts.bank_days import today_at_the_bank
 from libs.contracts.ids import canonical
 from libs.contracts.loading import Needs
 from libs.contracts.model import OF_ANY_RELEASE
 from libs.contracts.named import Named
 from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.contracts.sensitive import Sensitive
-
-BANK_ZONE = ZoneInfo("America/New_York")
-"""The bank's time zone: dates in filters and periods are dates there (interface §4)."""
 
 ADULT_YEARS = 18
 EARLIEST_BIRTH = date(1900, 1, 1)
@@ -193,10 +190,6 @@ def _calendar_date(value: Any) -> Any:
         return date.fromisoformat(value)
     except ValueError:
         raise PydanticKnownError("date_parsing", {"error": "there is no such day"}) from None
-
-
-def today_at_the_bank() -> date:
-    return datetime.now(BANK_ZONE).date()
 
 
 def _is_accepted(info: ValidationInfo) -> bool:

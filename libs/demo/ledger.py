@@ -13,9 +13,9 @@ from typing import Literal, NamedTuple
 from libs.client.credentials import LOCAL, Credentials, local_folder
 from libs.client.errors import OperatorError
 from libs.contracts.accounts import GetBalance
+from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.deposit_locations import ListDepositLocations
 from libs.contracts.exact_json import NotExactJson, decode
-from libs.contracts.fields import BANK_ZONE
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions
 from libs.demo.scene import Scene, StoryBroken, expect

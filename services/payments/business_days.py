@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
-from libs.contracts.fields import BANK_ZONE
+from libs.contracts.bank_days import BANK_ZONE
 
 MONDAY, THURSDAY, SATURDAY = 0, 3, 5
 """As `date.weekday` counts."""

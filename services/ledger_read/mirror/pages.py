@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from typing import Any
 
-from libs.contracts.fields import BANK_ZONE
+from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.persistence.engine import Database
 from services.ledger_read.models import AccountHeading, Page

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, extract, func, literal, select
 
-from libs.contracts.fields import BANK_ZONE
+from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import ListWires, WireState
 from libs.persistence.async_engine import AsyncConnection

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
-from libs.contracts.fields import BANK_ZONE
+from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.operating.pages import Order, edge_of
 from libs.contracts.operating.wire_policies import ListOperatorWirePolicies
 from libs.contracts.wires import WireState

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.errors import ProviderTimeout
-from libs.contracts.fields import BANK_ZONE
 from services.ledger_read.mirror import store as store_module
 from tests.integration.mirror.mirrors import Mirror, at, newest_first
 from tests.support.posting_source import ScriptedSource, posting

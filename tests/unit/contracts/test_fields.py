@@ -10,6 +10,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError, create_model
 
 from libs.contracts import fields as f
+from libs.contracts.bank_days import today_at_the_bank
 from libs.contracts.customers import Address
 from libs.contracts.exact_json import encode
 from libs.contracts.model import OF_ANY_RELEASE, Model
@@ -136,7 +137,7 @@ def test_a_bad_value_is_refused(field: Any, value: Any) -> None:
 
 
 def test_a_business_may_be_formed_today_at_the_bank_and_not_tomorrow() -> None:
-    today = f.today_at_the_bank()
+    today = today_at_the_bank()
 
     assert taken(f.PastDate, today.isoformat()) == today
     with pytest.raises(ValidationError, match="future"):
@@ -178,7 +179,7 @@ def test_a_date_that_can_only_be_mistyped_is_refused_and_read_where_it_was_accep
 
 
 def test_a_person_may_be_18_today_and_not_only_tomorrow() -> None:
-    today = f.today_at_the_bank()
+    today = today_at_the_bank()
     if (today.month, today.day) == (2, 29):
         today -= timedelta(days=1)
     birthday = today.replace(year=today.year - 18)

@@ -22,8 +22,8 @@ from libs.contracts.accounts import (
     LinkedExternalAccount,
     Money,
 )
+from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.errors import NotFound
-from libs.contracts.fields import BANK_ZONE
 from libs.contracts.ownership import AccountHolder
 from libs.gathering import gather_or_cancel
 from libs.providers.increase.money import amount_of

@@ -12,9 +12,9 @@ from uuid import UUID, uuid4, uuid5
 from increase.types import AccountStatement, ACHTransfer, FileLink
 
 from libs.contracts.ach import AchRequest, AchStatus, ListAchRequests
+from libs.contracts.bank_days import today_at_the_bank
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
 from libs.contracts.errors import ProviderError
-from libs.contracts.fields import BANK_ZONE
 from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
 from libs.contracts.statements import (
     ListStatements,
@@ -118,7 +118,7 @@ class IncreaseLedger:
         self, command: ListDepositLocations, deadline: float
     ) -> Page[DepositLocation]:
         """Increase has today's load only: each is stored when it is first read. Past ones come from there."""
-        today = datetime.now(BANK_ZONE).date()
+        today = today_at_the_bank()
         if command.load_date is None or command.load_date >= today - timedelta(days=7):
             load = await self._current_load(command.account_id, deadline)
             if load is not None:
