@@ -27,6 +27,13 @@ OURS = {
     for name, row in CONTAINERS.items()
     if name not in {"postgres", "rabbitmq", *OBSERVERS}
 }
+MOUNTED = {
+    "/".join(Path(volume.partition(":")[0]).parts[:2])
+    for row in CONTAINERS.values()
+    for volume in row.get("volumes", ())
+    if volume.startswith("./deploy/")
+}
+"""The folders of which containers get files."""
 TOKEN = "BANKSIDE_PAYMENTS_CORE_TOKEN"
 PASSWORD = "BANKSIDE_PAYMENTS_DATABASE_PASSWORD"
 GIVEN_BY_COMPANIES = {f"BANKSIDE_{ROLES[service]}_INCREASE_KEY" for service in PROVIDER_APIS}
@@ -37,6 +44,8 @@ def new_checkout(folder: Path) -> Path:
     script = folder / "deploy" / "docker" / "make-env"
     script.parent.mkdir(parents=True)
     shutil.copy(ROOT / "deploy" / "docker" / "make-env", script)
+    for mounted in MOUNTED:
+        shutil.copytree(ROOT / mounted, folder / mounted)
     return folder
 
 
@@ -184,6 +193,24 @@ def test_the_secrets_are_private_and_what_they_name_can_be_read(made: Path) -> N
             assert path.stat().st_uid == int(user)
     token = folder / "payments" / TOKEN
     assert read_secret(TOKEN, {f"{TOKEN}_FILE": str(token)}) == secrets(made)[TOKEN]
+
+
+def test_what_is_mounted_can_be_read_also_where_it_was_checked_out_for_its_owner_alone(
+    copied: Path,
+) -> None:
+    mounted = [
+        path for folder in MOUNTED for path in (copied / folder, *(copied / folder).rglob("*"))
+    ]
+    for path in mounted:
+        path.chmod(0o700 if path.is_dir() else 0o600)
+
+    said, said_again = make_env(copied), make_env(copied)
+
+    assert {"deploy/postgres", "deploy/rabbitmq", "deploy/observability"} == MOUNTED
+    assert {path.stat().st_mode & 0o777 for path in mounted if path.is_dir()} == {0o755}
+    assert {path.stat().st_mode & 0o777 for path in mounted if path.is_file()} == {0o644}
+    assert "Made readable for the users of the containers" in said
+    assert "Made readable" not in said_again
 
 
 def test_folders_and_secrets_that_others_could_read_are_made_private(copied: Path) -> None:
