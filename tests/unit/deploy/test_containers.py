@@ -174,7 +174,7 @@ def test_a_key_that_a_company_gave_reaches_its_service_and_no_other(copied: Path
 
     said = make_env(copied)
 
-    assert "complete already" in said
+    assert "Nothing was missing" in said
     for service in OURS:
         name = f"BANKSIDE_{service}_INCREASE_KEY".upper()
         expected = {name: f"given as {name}"} if service in PROVIDER_APIS else {}
@@ -239,7 +239,21 @@ def test_another_run_changes_nothing_but_what_is_missing(copied: Path) -> None:
     assert {name for name in before if before[name] != after[name]} == {TOKEN}
     assert secrets(copied, "payments")[TOKEN] == after[TOKEN]
     assert (copied / ".env").read_text() == settings
-    assert "complete already" in make_env(copied)
+    assert "Nothing was missing" in make_env(copied)
+
+
+def test_a_file_that_no_container_gets_is_named(copied: Path) -> None:
+    # Of a ring of two services the file has the name of the one end: this is the other.
+    values = copied / ".secrets" / "values"
+    (values / "BANKSIDE_ONBOARDING_GATEWAY_KEYS").write_text("k1:…\n")
+
+    said = make_env(copied)
+    (values / "BANKSIDE_ONBOARDING_GATEWAY_KEYS").unlink()
+    said_without = make_env(copied)
+
+    assert said.rstrip().endswith(": BANKSIDE_ONBOARDING_GATEWAY_KEYS.")
+    assert "No container gets" in said
+    assert "No container gets" not in said_without
 
 
 def test_secrets_of_an_earlier_release_are_taken_from_its_settings(checkout: Path) -> None:
