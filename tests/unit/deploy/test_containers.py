@@ -143,6 +143,16 @@ def test_limits_of_wires_reach_payments_where_an_operator_sets_them() -> None:
     assert {environment[name] for name in passed} == {None}, "compose takes them from .env"
 
 
+def test_the_gateway_knows_the_providers_of_the_services_and_no_secret_of_theirs() -> None:
+    providers = COMPOSE["x-providers"]
+    given = CONTAINERS["gateway"]["environment"]
+
+    assert {"BANKSIDE_CORE_PROVIDER", "BANKSIDE_CORE_URL"} <= providers.keys()
+    for name in ("gateway", *PROVIDER_APIS):
+        assert providers.items() <= CONTAINERS[name]["environment"].items(), name
+    assert not [name for name in given if "TOKEN" in name or "INCREASE_KEY" in name]
+
+
 def test_servers_elsewhere_are_named_by_their_addresses(checkout: Path) -> None:
     make_env(
         checkout,
