@@ -339,5 +339,9 @@ def test_every_container_is_hardened_and_bounded(name: str) -> None:
     assert row["mem_limit"]
     assert row["cpus"]
     assert row["pids_limit"]
+    assert row["logging"] == {
+        "driver": "json-file",
+        "options": {"max-size": "50m", "max-file": "5"},
+    }
     assert name not in OURS or "cap_add" not in row
     assert all(port.startswith("127.0.0.1:") for port in row.get("ports", ()))
