@@ -15,8 +15,13 @@ from libs.client.errors import OperatorError
 from libs.gathering import gather_or_cancel
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
-from libs.runtime.settings import ProcessSettings, ServiceSettings
+from libs.runtime.settings import ProcessSettings, ServiceSettings, names_of
 from libs.secret_sources import is_set
+
+OF_THE_COMMAND_LINE = "BANKSIDE_OPERATOR_SECRET"
+"""The secret of the operator who calls `bankside`. The console's `operator_secret` can have this name, too, so that it
+does not show that a console is here.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,14 +73,18 @@ def _chosen(names: tuple[str, ...]) -> dict[str, type[ProcessSettings]]:
     unknown = [name for name in names if name not in known]
     if unknown:
         raise OperatorError(f"There is no service {unknown[0]!r}; there are: {', '.join(known)}.")
-    chosen = names or [
-        name for name, kind in known.items() if is_set(kind.variable(kind.identified_by))
-    ]
+    chosen = names or [name for name, kind in known.items() if _is_here(kind)]
     if not chosen:
         raise OperatorError(
             "No service's settings are here: start this with the environment of one, or name one."
         )
     return {name: known[name] for name in chosen}
+
+
+def _is_here(kind: type[ProcessSettings]) -> bool:
+    """Whether the environment is that of the service."""
+    variables = names_of(kind.model_fields[kind.identified_by])
+    return any(is_set(name) for name in variables if name != OF_THE_COMMAND_LINE)
 
 
 def _shared(chosen: Iterable[type[ProcessSettings]]) -> Iterator[Finding]:

@@ -56,6 +56,26 @@ async def test_without_names_all_services_are_looked_at_whose_settings_are_here(
     assert all("it does not answer" in text for _, _, text in found)
 
 
+@pytest.mark.parametrize(
+    ("variable", "status", "said"),
+    [
+        ("BANKSIDE_CONSOLE_OPERATOR_SECRET", 1, "console  settings"),
+        ("BANKSIDE_CONSOLE_OPERATOR_SECRET_FILE", 1, "console  settings"),
+        ("BANKSIDE_OPERATOR_SECRET", 2, "No service's settings are here"),
+        ("BANKSIDE_OPERATOR_SECRET_FILE", 2, "No service's settings are here"),
+    ],
+)
+async def test_the_key_of_an_operator_is_not_taken_for_the_consoles(
+    variable: str, status: int, said: str
+) -> None:
+    others = {name: value for name, value in os.environ.items() if "BANKSIDE" not in name}
+
+    done = await run_bankside(("doctor",), {**others, variable: "/nowhere"})
+
+    assert done.status == status
+    assert said in done.out + done.err
+
+
 async def test_what_production_refuses_is_said_before(settings: Mapping[str, str]) -> None:
     found = await findings(
         {**settings, "BANKSIDE_CRASH_AT": "gateway.anywhere"}, "gateway", "--production"
