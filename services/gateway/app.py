@@ -149,12 +149,15 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("audit-head", log_head_for_ever(database)),
             process.background("last-use", last_use.write_for_ever()),
             process.background("traffic", traffic.write_for_ever()),
-            process.background("queue-samples", queues.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
             try:
                 async with AsyncExitStack() as opened:
+                    # Begun once there is a session with the broker, by which it asks the services.
+                    await opened.enter_async_context(
+                        process.background("queue-samples", queues.write_for_ever())
+                    )
                     for listener in listeners:
                         await opened.enter_async_context(listener.listening(process))
                     if certificate.context is not None:
