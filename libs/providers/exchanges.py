@@ -217,7 +217,10 @@ class Exchanges:
 
     def _circuit_changed(self, is_open: bool) -> None:
         CIRCUIT_OPEN.labels(self._name).set(is_open)
-        self._log.warning("circuit_opened" if is_open else "circuit_closed")
+        if is_open:
+            self._log.warning("circuit_opened")
+        else:
+            self._log.info("circuit_closed")
 
 
 def _conclude(span: tracing.Span, error: ProviderRefusal | AttemptFailed) -> None:
