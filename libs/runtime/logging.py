@@ -35,6 +35,11 @@ SENSITIVE_KEYS = frozenset(
 OF_MESSAGES = frozenset({"aiormq", "aio_pika"})
 """Libraries whose records may have a whole message, names and addresses in it, among their arguments."""
 
+NOT_CONNECTED = "error when creating transport: %r"
+"""A record of aiormq that is left out: aiormq raises the error as well, and a line of ours reports it, such as
+`broker_unreachable`.
+"""
+
 
 def _redact(value: Any) -> Any:
     if isinstance(value, dict):
@@ -93,6 +98,8 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and isinstance(record.exc_info[1], BadHttpMessage):
             return  # any client may send bytes that are not HTTP; they are answered 400
+        if record.name == "aiormq.connection" and record.msg == NOT_CONNECTED:
+            return
         logger = structlog.get_logger(record.name)
         exc_info = record.exc_info[1] if record.exc_info else None
         # asyncio puts the task, and in it what the exception said, into further lines.

@@ -160,6 +160,22 @@ def test_an_exception_that_a_library_of_the_broker_logs_as_its_text_is_named_alo
     assert CANARY not in json.dumps(line)
 
 
+def test_a_broker_that_is_not_reached_is_told_by_us_alone() -> None:
+    lines = lines_of(
+        """
+from libs.messaging.connection import connect
+async def refused():
+    try:
+        await connect('amqp://user:password@127.0.0.1:1/', 'tests', heartbeat_seconds=5)
+    except OSError:
+        log.warning('ours')
+asyncio.run(refused())
+"""
+    )
+
+    assert [line["event"] for line in lines] == ["ours"]
+
+
 def test_a_line_of_another_library_has_its_arguments_and_its_logger() -> None:
     (line,) = lines_of("logging.getLogger('aiormqlike').warning('%d left', 3)")
 
