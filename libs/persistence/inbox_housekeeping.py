@@ -18,13 +18,15 @@ from sqlalchemy import (
 )
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24
 PURGE_BATCH = 1000
 
 _PURGE = delete(table).where(
-    table.c.command_id.in_(
+    is_chosen(
+        table.c.command_id,
         select(table.c.command_id)
         .where(
             # Unlike `clock_timestamp()`, it is stable, so that the index is used.
@@ -33,7 +35,7 @@ _PURGE = delete(table).where(
             table.c.audited,
         )
         .limit(bindparam("batch"))
-        .with_for_update(skip_locked=True)
+        .with_for_update(skip_locked=True),
     )
 )
 _ABSENT_AND_PURGED_BEFORE = select(

@@ -27,7 +27,6 @@ from sqlalchemy import (
     not_,
     or_,
     select,
-    tuple_,
     update,
 )
 
@@ -168,21 +167,22 @@ _HAS_OPEN_COMMAND = exists().where(
     inbox.c.finished_at.is_(None),
     inbox.c.ordering_key == _T.tenant + "/" + cast(_T.customer_id, Text),
 )
-_PURGE = delete(saga_steps).where(
-    tuple_(_T.saga_id, _T.name).in_(
-        select(_T.saga_id, _T.name)
-        .where(
-            # Unlike `clock_timestamp()`, it is stable, so that the index is used.
-            _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval),
-            or_(_T.settled_at.is_not(None), not_(and_(_T.compensation, _T.state == "refused"))),
-            not_(_IS_UNOPENED),
-            not_(_HAS_OPEN_COMMAND),
-        )
-        .order_by(_T.recorded_at)
-        .limit(bindparam("batch"))
-        .with_for_update(of=saga_steps, skip_locked=True)
+_PAST = (
+    select(_T.saga_id, _T.name)
+    .where(
+        # Unlike `clock_timestamp()`, it is stable, so that the index is used.
+        _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval),
+        or_(_T.settled_at.is_not(None), not_(and_(_T.compensation, _T.state == "refused"))),
+        not_(_IS_UNOPENED),
+        not_(_HAS_OPEN_COMMAND),
     )
+    .order_by(_T.recorded_at)
+    .limit(bindparam("batch"))
+    .with_for_update(of=saga_steps, skip_locked=True)
+    # Carried out once: see `libs.persistence.chosen_rows`.
+    .cte("past")
 )
+_PURGE = delete(saga_steps).where(_T.saga_id == _PAST.c.saga_id, _T.name == _PAST.c.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -33,6 +33,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from libs.contracts.exact_json import decode, encode
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.tables import UUID_TYPE
 from services.reconciliation.models import Difference, Side
 from services.reconciliation.tables import difference as table
@@ -179,14 +180,15 @@ _KNOWN = select(table.c.subject).where(
 # Not the clock, which goes on within a statement: only what stays the same in it bounds the index that is read.
 _LONG_AGO = func.statement_timestamp() - bindparam("age", type_=Interval)
 _PURGE = delete(table).where(
-    table.c.difference_id.in_(
+    is_chosen(
+        table.c.difference_id,
         select(table.c.difference_id)
         .where(
             table.c.closed_at < _LONG_AGO,
             or_(table.c.closed_as == "disappeared", table.c.gone_at < _LONG_AGO),
         )
         .order_by(table.c.closed_at)
-        .limit(bindparam("batch"))
+        .limit(bindparam("batch")),
     )
 )
 _OPEN_BY_KIND = (

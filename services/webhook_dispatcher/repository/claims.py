@@ -92,9 +92,9 @@ _TAKE = """
     """
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on leases is used.
 _FREE_EXPIRED = """
-    UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id IN (
+    UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id = ANY(ARRAY(
         SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < statement_timestamp() FOR UPDATE SKIP LOCKED
-    ) RETURNING id
+    )) RETURNING id
     """
 _GIVE_BACK = (
     "UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id = ANY($1) AND claim = $2"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from uuid import UUID
 
-from sqlalchemy import Interval, bindparam, delete, func, select, text, tuple_
+from sqlalchemy import Interval, bindparam, delete, func, select, text
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
@@ -33,17 +33,21 @@ _DROP_HELD = text(
     """
 )
 _NOW = select(func.clock_timestamp(type_=INSTANT))
-_KEY = (redelivery.c.subscription_id, redelivery.c.event_id, redelivery.c.delivery_id)
-_FORGET_REDELIVERIES = delete(redelivery).where(
-    tuple_(*_KEY).in_(
-        select(*_KEY)
-        .where(
-            redelivery.c.created_at
-            < func.statement_timestamp() - bindparam("retention", type_=Interval)
-        )
-        .limit(bindparam("most"))
-        .with_for_update(skip_locked=True)
+_PAST = (
+    select(redelivery.c.subscription_id, redelivery.c.event_id, redelivery.c.delivery_id)
+    .where(
+        redelivery.c.created_at
+        < func.statement_timestamp() - bindparam("retention", type_=Interval)
     )
+    .limit(bindparam("most"))
+    .with_for_update(skip_locked=True)
+    # Carried out once: see `libs.persistence.chosen_rows`.
+    .cte("past")
+)
+_FORGET_REDELIVERIES = delete(redelivery).where(
+    redelivery.c.subscription_id == _PAST.c.subscription_id,
+    redelivery.c.event_id == _PAST.c.event_id,
+    redelivery.c.delivery_id == _PAST.c.delivery_id,
 )
 
 

@@ -31,6 +31,7 @@ from sqlalchemy import (
 )
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from services.webhook_dispatcher.tables import (
     DELETED,
     DISABLED,
@@ -58,7 +59,7 @@ def _rule(change: Update | Delete, *is_stray: ColumnElement[bool]) -> _Rule:
     # Locked rows are passed over, since waiting for them could be a deadlock: statements that wait for several rows
     # lock them in order of their ids, and this one finds its rows in another.
     some = strays.limit(bindparam("most")).with_for_update(skip_locked=True)
-    return _Rule(strays.limit(1), change.where(delivery.c.id.in_(some)))
+    return _Rule(strays.limit(1), change.where(is_chosen(delivery.c.id, some)))
 
 
 _HOLDING = update(delivery).values(state="held", held_at=func.clock_timestamp())
