@@ -15,12 +15,14 @@ LONGEST_ADDRESS = 45
 MAX_HOPS = 32
 """Trusted proxies one behind the other; of more, the hop at the bound counts as the caller."""
 
+_IPV4_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
+
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def parse_networks(text: str) -> tuple[Network, ...]:
     """Networks separated by commas. Raises ValueError."""
-    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+    return tuple(_network(part.strip()) for part in text.split(",") if part.strip())
 
 
 def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
@@ -67,6 +69,15 @@ def counted_as(address: str) -> str:
         return str(parsed.ipv4_mapped)
     # By its number: a zone (`%eth0`) may be any text.
     return str(ipaddress.IPv6Network((int(parsed), 64), strict=False).network_address)
+
+
+def _network(text: str) -> Network:
+    """As addresses are compared: one of IPv4 also where it is written as IPv6 (`::ffff:10.0.0.0/104`)."""
+    network = ipaddress.ip_network(text)
+    if isinstance(network, ipaddress.IPv6Network) and network.subnet_of(_IPV4_MAPPED):
+        first = int(network.network_address) - int(_IPV4_MAPPED.network_address)
+        return ipaddress.IPv4Network((first, network.prefixlen - _IPV4_MAPPED.prefixlen))
+    return network
 
 
 def _hops_from_the_last(request: web.Request) -> Iterator[str]:

@@ -154,7 +154,8 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
 
 /** A replacer for JSON.stringify: keys are sorted, as a retry under an Idempotency-Key needs the same bytes. */
 function canonical(name: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return finite(name, value);
+  finite(name, value instanceof Number ? value.valueOf() : value);
+  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
   return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 

@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from uuid import UUID
 
 from libs.contracts.customers import CustomerStatus
-from libs.contracts.errors import InvalidState
+from libs.contracts.errors import AlreadyExists, InvalidState
 from libs.contracts.model import Model
 from libs.handling.commands import NeedsOperator
 from libs.persistence.async_engine import AsyncConnection
@@ -22,6 +22,11 @@ from services.onboarding.repository import steps
 from services.onboarding.saga import Saga, StepRefused
 
 ModelT = TypeVar("ModelT", bound=Model)
+
+
+def taken(detail: str, holder: UUID | None) -> AlreadyExists:
+    """The EIN, or the id of a person, is another customer's, which is named; None: of one that has let go of it."""
+    return AlreadyExists(detail, extra={} if holder is None else {"customer_id": str(holder)})
 
 
 def refuse_when_final(customer: CustomerRecord) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
-from libs.contracts.errors import AlreadyExists, OutcomePending, ProviderRefused, Unavailable
+from libs.contracts.errors import OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
+from services.onboarding.handlers.amendment import taken
 from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
@@ -90,9 +91,7 @@ class OnboardCustomerHandler:
         try:
             recorded = await saga.drive.commit(RECORD_APPLICATION, application)
         except ApplicationConflict as conflict:
-            holder = conflict.customer_id
-            extra = {} if holder is None else {"customer_id": str(holder)}
-            raise AlreadyExists(str(conflict), extra=extra) from None
+            raise taken(str(conflict), conflict.customer_id) from None
         crash_point("onboarding.application.committed")
         saga.intended(VERIFY_BUSINESS, recorded.begun)
         return recorded.customer

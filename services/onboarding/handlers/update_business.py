@@ -6,7 +6,6 @@ from uuid import UUID
 
 from libs.contracts.customers import Business, CustomerStatus, UpdateBusiness
 from libs.contracts.errors import (
-    AlreadyExists,
     NotFound,
     OutcomePending,
     ProviderRefused,
@@ -27,6 +26,7 @@ from services.onboarding.handlers.amendment import (
     is_news,
     refuse_to_overtake,
     refuse_when_final,
+    taken,
     write_to_providers,
 )
 from services.onboarding.handlers.parts import Parts
@@ -105,9 +105,10 @@ class UpdateBusinessHandler:
             business = await store.customers.business(connection, customer)
             amended = amending.amended_business(business, command.business)
             digests = store.vault.ein_digests(amended.ein)
-            holder = await ein_holds.take(connection, tenant, customer_id, digests)
-            if holder is not None:
-                raise AlreadyExists(ein_holds.EIN_TAKEN, extra={"customer_id": str(holder)})
+            holders = await ein_holds.take(connection, tenant, customer_id, digests)
+            if holders != [customer_id]:
+                other = next((holder for holder in holders if holder != customer_id), None)
+                raise taken(ein_holds.EIN_TAKEN, other)
         return customer, business, amended
 
     async def _keep_ein_of(

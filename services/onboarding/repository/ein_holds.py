@@ -33,13 +33,15 @@ _KEEP_ONLY = _RELEASE.where(ein_holds.c.ein_digest != all_(_DIGESTS))
 
 async def take(
     connection: AsyncConnection, tenant: str, customer_id: UUID, digests: Sequence[bytes]
-) -> UUID | None:
-    """Hold the EIN for the customer; or else the other customer that holds it."""
+) -> list[UUID]:
+    """Hold the EIN for the customer, unless another one does. Returns who holds it: the customer alone, another, or
+    nobody, where the other has let go of it just then.
+    """
     for digest in sorted(digests):
         row = {"tenant": tenant, "ein_digest": digest, "customer_id": customer_id}
         await connection.execute(_TAKE, row)
     holders = await connection.execute(_HOLDERS, {"tenant": tenant, "digests": list(digests)})
-    return next((holder for holder in holders.scalars() if holder != customer_id), None)
+    return list(holders.scalars())
 
 
 async def keep_only(

@@ -36,7 +36,7 @@ from services.onboarding.repository.steps import Begun
 class ApplicationConflict(Exception):
     """Another customer of the tenant has the EIN, or a person of the application; the message says which.
 
-    `customer_id`: that customer's; None where it has just let go of it.
+    `customer_id`: that customer's; None when it no longer has it.
     """
 
     def __init__(self, message: str, customer_id: UUID | None) -> None:
@@ -365,7 +365,6 @@ def _caused(event: Event, command: Leased) -> Event:
 
 
 _PERSON_TAKEN = "A person with this id exists already."
-_TAKEN = {"ein_holds_pkey": EIN_TAKEN, "persons_pkey": _PERSON_TAKEN}
 
 _HOLDERS = """
     SELECT (SELECT customer_id FROM ein_holds WHERE tenant = $1 AND ein_digest = ANY($2::bytea[]) LIMIT 1) AS of_ein,
@@ -387,22 +386,26 @@ async def _record_application(database: Database, application: LeasedValue[Appli
             of_ein, of_person = await _holders(connection, application.value)
     except asyncpg.UniqueViolationError as error:
         # Another application was committed between the look and the insert.
-        if error.constraint_name not in _TAKEN:
+        if error.constraint_name not in ("ein_holds_pkey", "persons_pkey"):
             raise
         async with database.driver() as connection:
             of_ein, of_person = await _holders(connection, application.value)
-        raise ApplicationConflict(_TAKEN[error.constraint_name], of_ein or of_person) from error
+        if error.constraint_name == "ein_holds_pkey":
+            raise ApplicationConflict(EIN_TAKEN, of_ein) from error
+        raise ApplicationConflict(_PERSON_TAKEN, of_person) from error
     if recorded:
         return recorded[application.command_id]
     if known:
         return Stored(known[name.customer_id], None)
-    raise ApplicationConflict(EIN_TAKEN if of_ein else _PERSON_TAKEN, of_ein or of_person)
+    if of_ein is not None:
+        raise ApplicationConflict(EIN_TAKEN, of_ein)
+    raise ApplicationConflict(_PERSON_TAKEN, of_person)
 
 
 async def _holders(
     connection: asyncpg.Connection, application: Application
 ) -> tuple[UUID | None, UUID | None]:
-    """The customers that hold its EIN, and a person of its."""
+    """The customer that holds the application's EIN, and the one that has a person of it; None for neither."""
     persons = [person.person_id for person in application.persons]
     name = application.advance.saga
     return tuple(await connection.fetchrow(_HOLDERS, name.tenant, application.ein_digests, persons))

@@ -66,4 +66,4 @@ async def hold_an_ein(database: Database, keys: LookupKeys) -> None:
             )
         )
         digests = keys.digests("ein", "120000001")
-        assert await ein_holds.take(connection, "t", customer_id, digests) is None
+        assert await ein_holds.take(connection, "t", customer_id, digests) == [customer_id]

@@ -209,7 +209,10 @@ def test_what_is_mounted_can_be_read_also_where_it_was_checked_out_for_its_owner
     copied: Path,
 ) -> None:
     mounted = [
-        path for folder in MOUNTED for path in (copied / folder, *(copied / folder).rglob("*"))
+        path
+        for folder in MOUNTED
+        for path in (copied / folder, *(copied / folder).rglob("*"))
+        if "__pycache__" not in path.parts
     ]
     for path in mounted:
         path.chmod(0o700 if path.is_dir() else 0o600)

@@ -82,3 +82,13 @@ def test_an_ipv4_address_written_as_ipv6_is_counted_as_itself() -> None:
     assert counted_as("::ffff:203.0.113.9") == "203.0.113.9"
     assert counted_as("fe80::1%eth0") == counted_as("fe80::2%eth1") == "fe80::"
     assert counted_as("::1") == "::"
+
+
+def test_a_network_of_ipv4_may_be_written_as_ipv6() -> None:
+    trusted = parse_networks("::ffff:10.0.0.0/104")
+
+    seen = address_of(
+        request(("X-Forwarded-For", "203.0.113.7"), remote="::ffff:10.0.0.1"), trusted
+    )
+
+    assert seen == "203.0.113.7"

@@ -1,0 +1,70 @@
+"""Of two customers of a tenant one holds an EIN, whenever the other lets go of it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any, cast
+
+from sqlalchemy import insert
+
+from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.engine import Database, open_database
+from services.onboarding.repository import ein_holds
+from services.onboarding.tables import customers
+from tests.support.infrastructure import Environment
+
+DIGESTS = [b"digest"]
+
+
+async def customer(database: Database) -> uuid.UUID:
+    customer_id = uuid.uuid4()
+    async with database.transaction() as connection:
+        await connection.execute(
+            insert(customers).values(
+                customer_id=customer_id,
+                tenant="t",
+                saga_id=uuid.uuid4(),
+                status="approved",
+                business={},
+                ein_last_four="0001",
+            )
+        )
+    return customer_id
+
+
+class LettingGo:
+    """A connection, after whose first statement the holder of the EIN lets go of it."""
+
+    def __init__(self, connection: AsyncConnection, database: Database, holder: uuid.UUID) -> None:
+        self._connection = connection
+        self._database = database
+        self._holder = holder
+        self._has_let_go = False
+
+    async def execute(self, *statement: Any) -> Any:
+        done = await self._connection.execute(*statement)
+        if not self._has_let_go:
+            self._has_let_go = True
+            async with self._database.transaction() as another:
+                await ein_holds.release(another, "t", self._holder)
+        return done
+
+
+async def test_an_ein_that_was_let_go_of_amid_the_taking_is_not_told_as_held(
+    fresh_environment: Environment,
+) -> None:
+    database = open_database(fresh_environment.database_urls["onboarding"], "tests")
+    holder, taker = await customer(database), await customer(database)
+    async with database.transaction() as connection:
+        held = await ein_holds.take(connection, "t", holder, DIGESTS)
+
+    async with database.transaction() as connection:
+        letting_go = cast(AsyncConnection, LettingGo(connection, database, holder))
+        meanwhile = await ein_holds.take(letting_go, "t", taker, DIGESTS)
+    async with database.transaction() as connection:
+        afterwards = await ein_holds.take(connection, "t", taker, DIGESTS)
+        refused = await ein_holds.take(connection, "t", holder, DIGESTS)
+    await database.close()
+
+    assert (held, meanwhile) == ([holder], [])
+    assert (afterwards, refused) == ([taker], [taker])
