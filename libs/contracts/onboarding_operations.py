@@ -131,14 +131,14 @@ FIND_CUSTOMER = Operation(
     summary="The tenant and name of a customer",
 )
 
-PAGE_HELD_CUSTOMERS = Operation(
+PAGE_RECORDED_CUSTOMERS = Operation(
     name="onboarding.page_held_customers",
     command=r.PageAfter,
     asked_by=("reconciliation",),
     reply=r.RecordedCustomers,
     summary="Customers of all tenants with all that belongs to them, page by page",
 )
-FIND_HELD_CUSTOMERS = Operation(
+FIND_RECORDED_CUSTOMERS = Operation(
     name="onboarding.find_held_customers",
     command=r.FindByIds,
     asked_by=("reconciliation",),
@@ -152,14 +152,14 @@ FIND_HOLDERS = Operation(
     reply=r.Holders,
     summary="Whose records of providers are, of any tenant",
 )
-PAGE_TOLD_ANSWERS = Operation(
+PAGE_ANSWERED_COMMANDS = Operation(
     name="onboarding.page_told_answers",
     command=r.PageAfter,
     asked_by=("reconciliation",),
     reply=r.AnsweredCommands,
     summary="What callers of onboarding were told, page by page",
 )
-FIND_TOLD_ANSWERS = Operation(
+FIND_ANSWERED_COMMANDS = Operation(
     name="onboarding.find_told_answers",
     command=r.FindByIds,
     asked_by=("reconciliation",),

@@ -149,14 +149,14 @@ GET_OWN_WIRE_POLICY = Operation(
     extension=True,
 )
 
-PAGE_HELD_WIRES = Operation(
+PAGE_RECORDED_WIRES = Operation(
     name="payments.page_held_wires",
     command=r.PageAfter,
     asked_by=("reconciliation",),
     reply=r.RecordedWires,
     summary="Wires of all tenants, page by page",
 )
-FIND_HELD_WIRES = Operation(
+FIND_RECORDED_WIRES = Operation(
     name="payments.find_held_wires",
     command=r.FindByIds,
     asked_by=("reconciliation",),

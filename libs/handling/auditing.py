@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from libs.contracts.errors import Unavailable
 from libs.handling.periodic import repeat
-from libs.handling.stored import principal_of, reply_of
+from libs.handling.stored_commands import principal_of, reply_of
 from libs.persistence import audit, audited_commands
 from libs.persistence.audit import Entry
 from libs.persistence.audited_commands import BATCH, FinishedCommand
@@ -56,7 +56,7 @@ def _entry(command: FinishedCommand) -> Entry:
 
 def _outcome(command: FinishedCommand) -> str:
     if command.reply is None:
-        # Without a code it was forgotten by the release before, most often by a 503.
+        # The release before stored no code; most of its forgotten commands were answered 503.
         return command.last_error or Unavailable.code
     stored = reply_of(command.reply)
     if stored is None:

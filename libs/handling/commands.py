@@ -80,7 +80,7 @@ Returns the result, or raises:
 
 | exception | consequence |
 |---|---|
-| error of 4xx, but for the two below | the final reply |
+| error of 4xx other than `ApproverIsInitiator` and `Invalid` | the final reply |
 | `Unavailable` | nothing was started: the command is forgotten (see `forgetting`), or else driven again |
 | `ApproverIsInitiator`, `Invalid` | nothing was started: forgotten, or else this is the final reply |
 | `OutcomePending`, errors of providers (502, 504) | driven again later |

@@ -31,7 +31,7 @@ from libs.handling.forgetting import Forgetting
 from libs.handling.group_commit import GroupCommit, fenced_write
 from libs.handling.parking import Fault, NeedsOperator, Parking
 from libs.handling.payloads import open_body, success
-from libs.handling.stored import principal_of
+from libs.handling.stored_commands import principal_of
 from libs.messaging.envelope import Reply
 from libs.persistence import inbox, leased_writes
 from libs.persistence.availability import is_away

@@ -49,7 +49,7 @@ _AUDITED = (
 class FinishedCommand:
     """A command with its encoded principal and reply.
 
-    Without a reply it was forgotten, and `last_error` is the code of its caller's answer.
+    Without a reply it was forgotten, and `last_error` is the code of the error for which it was.
     """
 
     command_id: UUID

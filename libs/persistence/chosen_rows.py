@@ -12,5 +12,8 @@ def is_chosen(key: ColumnElement[Any], chosen: Select[Any]) -> ColumnElement[boo
 
     With `IN`, PostgreSQL may carry it out anew for each row of the table, when its statistics say that there are few:
     then each time for other rows, since those that were chosen before are locked or changed.
+
+    For a key of several columns, select the rows in a CTE with FOR UPDATE: PostgreSQL does not inline that, so it is
+    carried out once, too.
     """
     return key == any_(func.array(chosen.scalar_subquery()))

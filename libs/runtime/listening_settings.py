@@ -14,7 +14,7 @@ from libs.tls import BadCertificates, server_context
 
 
 class ListeningSettings(ProcessSettings):
-    """Of a process to which callers connect."""
+    """Settings of a process to which callers connect."""
 
     drain_seconds: float = Field(default=1, ge=0, le=60)
     """How long requests are still taken at a stop, while each connection is closed after its next answer. At most a

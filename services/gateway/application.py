@@ -29,7 +29,7 @@ from services.gateway.requests import MAX_BODY_BYTES, meet_expectation, request_
 from services.gateway.responses import failure
 
 SERVER = "bankside"
-NO_SUCH_PATH = "There is no such path: paths are written exactly as in the reference, without a slash at the end."
+NO_SUCH_PATH = "There is no such path: a path is written exactly as in the reference, without a slash at its end."
 
 _log = structlog.get_logger("gateway")
 

@@ -34,9 +34,9 @@ _FORMS = {
 }
 _FORMS_IN_WORDS = {
     "X-API-SIGNATURE": "64 hex digits in lower case",
-    "X-API-TIMESTAMP": "Unix time in whole seconds, as decimal digits",
+    "X-API-TIMESTAMP": "Unix time in whole seconds, 1 to 20 decimal digits",
     "X-API-NONCE": "16 to 128 of A-Z, a-z, 0-9, _ and -",
-    "X-API-SUBSCRIPTION-KEY": "sub_ and at least 22 letters and digits",
+    "X-API-SUBSCRIPTION-KEY": "sub_ and 22 to 255 letters and digits",
 }
 MILLISECOND_DIGITS = 13
 _UNKNOWN_KEY_SECRET = secrets.token_bytes(32)

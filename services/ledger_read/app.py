@@ -7,12 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import ledger_read_operations as table
 from libs.handling.audit_head import log_head_for_ever
-from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.feeds import feed_positions, run_feed
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.periodic import repeat
 from libs.handling.queries import run_queries
+from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
 from libs.runtime.process import Process

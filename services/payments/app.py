@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from libs.contracts import payments_operations as table
 from libs.contracts.operating.wire_policies import LIST_WIRE_POLICIES
 from libs.handling.commands import CommandHandler, run_commands
-from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.operating.letters import OwnLetters
@@ -16,6 +15,7 @@ from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.handling.query_client import QueryClient
+from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.continuity import Continuity, NewestRecords

@@ -112,7 +112,7 @@ async def set_restricted(connection: Connection, account: Row, restricted: bool)
 
 
 async def hold(connection: Connection, holds: Iterable[tuple[str, Decimal]]) -> None:
-    """Hold so much more of locked accounts' money; negative amounts release."""
+    """Hold this much more of locked accounts' money; a negative amount releases."""
     sums: dict[str, Decimal] = {}
     for account_id, amount in holds:
         sums[account_id] = sums.get(account_id, Decimal(0)) + amount

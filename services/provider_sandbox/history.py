@@ -23,7 +23,7 @@ MOST_DAYS = 3_660
 AT_ONCE = 5_000
 """Entries in one statement: each stays far below the time that one may take."""
 MARGIN = timedelta(milliseconds=10)
-"""The last transaction is so much before now."""
+"""How long before now the last transaction is."""
 
 CREDITS: dict[ledger.EntryType, float] = {
     "deposit": 70,

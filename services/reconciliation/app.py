@@ -7,10 +7,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import reconciliation_operations as table
 from libs.handling.audit_head import log_head_for_ever
-from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import run_queries
 from libs.handling.query_client import QueryClient
+from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.engine import Database

@@ -13,11 +13,11 @@ from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_operations import FamilyPair
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
-from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.queries import QueryHandler, run_queries
+from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database

@@ -39,6 +39,7 @@ from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
 from libs.messaging import dead_letters
 from libs.messaging.envelope import Envelope, encode
+from libs.messaging.queue_depths import ready_messages
 from libs.messaging.topology import declare_events, events_queue
 from libs.persistence.engine import Database
 from libs.persistence.sealing import LookupKeys
@@ -53,7 +54,7 @@ from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
 from tests.support.keys import storage_of
 from tests.support.pace import pace
-from tests.support.queues import declare_service, ready_in
+from tests.support.queues import declare_service
 from tests.support.waiting import eventually
 
 QUEUE = "onboarding.commands"
@@ -129,7 +130,7 @@ async def die(site: Site, queue_name: str, *messages: Message) -> None:
         for _ in messages:
             await (await queue.get(timeout=5)).reject(requeue=False)
         async with asyncio.timeout(10 * pace()):
-            while await ready_in(channel, f"{queue_name}.dead") < len(messages):
+            while await ready_messages(channel, f"{queue_name}.dead") < len(messages):
                 await asyncio.sleep(0.02)
 
 

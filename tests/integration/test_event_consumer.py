@@ -18,6 +18,7 @@ from libs.messaging.delivery import OnDelivery, consume
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import CONSUMER_RESTARTS
 from libs.messaging.publishing import Properties, Publisher
+from libs.messaging.queue_depths import ready_messages
 from libs.messaging.session import Session
 from libs.messaging.topology import events_queue
 from libs.runtime.process import Process
@@ -268,8 +269,7 @@ async def are_in(seen: list[str], event_ids: set[str]) -> bool:
 async def ready_in(environment: Environment, queue: str) -> int:
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
-        found = await channel.declare_queue(queue, passive=True)
-        return found.declaration_result.message_count or 0
+        return await ready_messages(channel, queue)
 
 
 async def test_few_events_are_recorded_together_and_a_full_batch_waits_for_nothing(

@@ -1,4 +1,4 @@
-"""The queues of a service, as it declares them itself, and how many messages are in one."""
+"""The queues of a service, as it declares them itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,3 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
         await declare_commands(channel, service)
     if any(operation.is_query for operation in operations):
         await declare_queries(channel, service)
-
-
-async def ready_in(channel: AbstractChannel, queue: str) -> int:
-    """How many messages of a queue are ready."""
-    found = await channel.declare_queue(queue, passive=True)
-    return found.declaration_result.message_count or 0

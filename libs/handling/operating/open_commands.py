@@ -15,7 +15,7 @@ from libs.contracts.result import Result
 from libs.handling.operating.auditing import record
 from libs.handling.operating.places import uuid_of
 from libs.handling.queries import QueryHandler
-from libs.handling.stored import principal_of
+from libs.handling.stored_commands import principal_of
 from libs.messaging.envelope import Reply, WireError
 from libs.persistence import open_commands, parking
 from libs.persistence.async_engine import AsyncConnection

@@ -17,7 +17,7 @@ from libs.contracts.operating.requests import StepKind, TraceStep
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.queries import QueryHandler
-from libs.handling.stored import principal_of, reply_of
+from libs.handling.stored_commands import principal_of, reply_of
 from libs.messaging.envelope import Reply
 from libs.persistence import audit_pages, request_records
 from libs.persistence.async_engine import AsyncConnection

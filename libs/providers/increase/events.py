@@ -32,7 +32,7 @@ SHORT_OVERLAP = timedelta(seconds=5)
 second.
 """
 WHOLE_EVERY_SECONDS = 15.0
-"""A fetch reads the whole overlap when as much time has passed since the last one that did, or when that one found late
+"""A fetch reads the whole overlap once this time has passed since the last one that did, or when that one found late
 events.
 """
 REMEMBERED = 1000

@@ -19,7 +19,7 @@ class NotKnown(Exception):
 def refused_read(
     operation: str, refusal: ProviderRefusal, *, is_not_known: bool
 ) -> NotKnown | ProviderError:
-    """The error to raise.
+    """The error to raise for a refused read: `NotKnown`, or else `ProviderError`, which is logged.
 
     Args:
         is_not_known: the provider refuses because it has no such object.

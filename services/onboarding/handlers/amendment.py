@@ -14,8 +14,8 @@ from libs.handling.commands import NeedsOperator
 from libs.persistence.async_engine import AsyncConnection
 from libs.providers.writing import ProviderWrite
 from services.onboarding import amending, states
-from services.onboarding.handlers.following import follow_verdict
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.handlers.verdicts import follow_verdict
 from services.onboarding.models import CustomerFile, CustomerRecord, Verification
 from services.onboarding.ports import Changes, CoreCustomer
 from services.onboarding.repository import steps

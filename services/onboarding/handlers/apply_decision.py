@@ -20,9 +20,9 @@ from libs.persistence.inbox_acceptance import InternalCommand
 from libs.runtime.crash import crash_point
 from services.onboarding import states
 from services.onboarding.handlers.amendment import refuse_to_overtake
-from services.onboarding.handlers.following import follow_verdict
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.handlers.verdicts import follow_verdict
 from services.onboarding.ids import DECISION, derived
 from services.onboarding.models import CustomerFile, CustomerRecord, ProviderIssue, Verification
 from services.onboarding.ordering import ordering_key

@@ -17,7 +17,7 @@ from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
 from services.onboarding.repository import holders
 from services.onboarding.repository.reconciliation import (
-    RecordedCustomers,
+    CustomerReader,
     answers_by_ids,
     page_of_answers,
 )
@@ -29,15 +29,15 @@ class ReconcileQueries:
 
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
-        self._customers = RecordedCustomers(vault)
+        self._customers = CustomerReader(vault)
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
-            table.PAGE_HELD_CUSTOMERS.name: self.page_customers,
-            table.FIND_HELD_CUSTOMERS.name: self.find_customers,
+            table.PAGE_RECORDED_CUSTOMERS.name: self.page_customers,
+            table.FIND_RECORDED_CUSTOMERS.name: self.find_customers,
             table.FIND_HOLDERS.name: self.find_holders,
-            table.PAGE_TOLD_ANSWERS.name: self.page_answers,
-            table.FIND_TOLD_ANSWERS.name: self.find_answers,
+            table.PAGE_ANSWERED_COMMANDS.name: self.page_answers,
+            table.FIND_ANSWERED_COMMANDS.name: self.find_answers,
             table.LIST_FEED_POSITIONS.name: feed_positions(self._database),
         }
 

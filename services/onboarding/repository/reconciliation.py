@@ -121,8 +121,11 @@ _ANSWERS_PAGE = (
 _ANSWERS_BY_IDS = _ANSWER.where(_INBOX.command_id == _IDS)
 
 
-class RecordedCustomers:
-    """Read in one snapshot, so that the parts of a customer belong together. Sensitive fields are opened."""
+class CustomerReader:
+    """Reads customers with all that belongs to them, in one snapshot, so that the parts belong together.
+
+    Sensitive fields are opened.
+    """
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault

@@ -23,8 +23,8 @@ class ReconcileQueries:
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
-            table.PAGE_HELD_WIRES.name: self.page_wires,
-            table.FIND_HELD_WIRES.name: self.find_wires,
+            table.PAGE_RECORDED_WIRES.name: self.page_wires,
+            table.FIND_RECORDED_WIRES.name: self.find_wires,
             table.PAGE_CONTRADICTIONS.name: self.page_contradictions,
             table.FIND_CONTRADICTIONS.name: self.find_contradictions,
             table.LIST_FEED_POSITIONS.name: feed_positions(self._database),

@@ -28,7 +28,7 @@ from libs.contracts.ids import parse_id
 from libs.contracts.operating.pages import Order
 from libs.contracts.operating.wires import ListOperatorWires
 from libs.contracts.wires import WireState
-from libs.handling.stored import principal_of
+from libs.handling.stored_commands import principal_of
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord

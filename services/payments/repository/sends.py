@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, func, not_, null, select, update
 from libs.contracts.errors import InternalError
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.principal import Principal
-from libs.handling.stored import principal_of
+from libs.handling.stored_commands import principal_of
 from libs.persistence.async_engine import AsyncConnection
 from services.payments.tables import inbox
 

@@ -49,12 +49,14 @@ class PaymentsQueries(_Queries):
 
     async def page_of_wires(self, after: str | None, deadline: float) -> Page[r.RecordedWire]:
         reply = await self._ask(
-            payments.PAGE_HELD_WIRES, self._after(after), r.RecordedWires, deadline
+            payments.PAGE_RECORDED_WIRES, self._after(after), r.RecordedWires, deadline
         )
         return Page(reply.wires, reply.next_after)
 
     async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.RecordedWire]:
-        replies = self._find(payments.FIND_HELD_WIRES, r.FindByIds, r.RecordedWires, ids, deadline)
+        replies = self._find(
+            payments.FIND_RECORDED_WIRES, r.FindByIds, r.RecordedWires, ids, deadline
+        )
         return {wire.transaction_id: wire async for reply in replies for wire in reply.wires}
 
     async def contradictions_after(self, after: int, deadline: float) -> Sequence[r.Contradiction]:
@@ -82,7 +84,7 @@ class OnboardingQueries(_Queries):
         self, after: str | None, deadline: float
     ) -> Page[r.RecordedCustomer]:
         reply = await self._ask(
-            onboarding.PAGE_HELD_CUSTOMERS, self._after(after), r.RecordedCustomers, deadline
+            onboarding.PAGE_RECORDED_CUSTOMERS, self._after(after), r.RecordedCustomers, deadline
         )
         return Page(reply.customers, reply.next_after)
 
@@ -90,7 +92,7 @@ class OnboardingQueries(_Queries):
         self, ids: Sequence[str], deadline: float
     ) -> Mapping[str, r.RecordedCustomer]:
         replies = self._find(
-            onboarding.FIND_HELD_CUSTOMERS, r.FindByIds, r.RecordedCustomers, ids, deadline
+            onboarding.FIND_RECORDED_CUSTOMERS, r.FindByIds, r.RecordedCustomers, ids, deadline
         )
         return {
             customer.customer_id: customer
@@ -104,12 +106,12 @@ class OnboardingQueries(_Queries):
 
     async def page_of_answers(self, after: str | None, deadline: float) -> Page[r.AnsweredCommand]:
         reply = await self._ask(
-            onboarding.PAGE_TOLD_ANSWERS, self._after(after), r.AnsweredCommands, deadline
+            onboarding.PAGE_ANSWERED_COMMANDS, self._after(after), r.AnsweredCommands, deadline
         )
         return Page(reply.answers, reply.next_after)
 
     async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.AnsweredCommand]:
         replies = self._find(
-            onboarding.FIND_TOLD_ANSWERS, r.FindByIds, r.AnsweredCommands, ids, deadline
+            onboarding.FIND_ANSWERED_COMMANDS, r.FindByIds, r.AnsweredCommands, ids, deadline
         )
         return {answer.command_id: answer async for reply in replies for answer in reply.answers}

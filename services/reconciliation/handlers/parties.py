@@ -74,7 +74,7 @@ def judge_identity(
     records: Sequence[ProviderRecord],
     digest: Digest,
 ) -> list[Difference]:
-    """The differences between a customer's parties here and their records at identity verification.
+    """The differences between a customer's parties here and their records at the identity provider.
 
     Args:
         records: those of the business and its persons, and those under the ids that we hold for them.

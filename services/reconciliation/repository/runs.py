@@ -185,7 +185,8 @@ class Run:
 
     Args:
         looked_at: records on either side.
-        in_flight: records that could not be compared, since a command or a posting was going to change them.
+        in_flight: records that could not be compared: a command or a posting was going to change them, or they
+            changed between looks.
         differing: differences that were open when it ended.
     """
 

@@ -18,7 +18,7 @@ from services.webhook_dispatcher.tables import FAILED, attempt
 
 BEGINNING = UUID(int=0)
 COMMIT = timedelta(seconds=30)
-"""The longest time from the recorded moment of a failure to its commit. A recovery looks at failures from so much
+"""The longest time from the recorded moment of a failure to its commit. A recovery looks at failures from this much
 earlier than `since`, so that a recovery that begins where another ended misses none. Events that the other one found
 are on their way.
 """

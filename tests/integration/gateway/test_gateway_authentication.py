@@ -63,10 +63,19 @@ async def test_missing_headers_are_named(desk: Desk, absent: int) -> None:
     assert sorted(answer.body["headers"]) == sorted(gone)
 
 
+FORMS = {
+    "X-API-SUBSCRIPTION-KEY": "sub_ and 22 to 255 letters",
+    "X-API-TIMESTAMP": "Unix time in whole seconds",
+    "X-API-NONCE": "16 to 128 of",
+    "X-API-SIGNATURE": "64 hex digits",
+}
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("X-API-SUBSCRIPTION-KEY", "sub_" + "A" * 21),
+        ("X-API-SUBSCRIPTION-KEY", "sub_" + "A" * 256),
         ("X-API-SUBSCRIPTION-KEY", "key_" + "A" * 22),
         ("X-API-SUBSCRIPTION-KEY", "sub_" + "A" * 21 + "-"),
         ("X-API-TIMESTAMP", "soon"),
@@ -90,7 +99,7 @@ async def test_a_header_of_another_form_is_malformed(desk: Desk, name: str, valu
 
     assert (answer.status, answer.code) == (401, "malformed_credentials")
     assert answer.body["headers"] == [name]
-    assert f"{name} is " in answer.body["detail"]
+    assert f"{name} is {FORMS[name]}" in answer.body["detail"]
 
 
 @pytest.mark.parametrize(

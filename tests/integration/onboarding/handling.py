@@ -26,7 +26,7 @@ from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository.reconciliation import RecordedCustomers
+from services.onboarding.repository.reconciliation import CustomerReader
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import partner
@@ -73,7 +73,7 @@ class Handling:
 
     async def held(self) -> RecordedCustomer:
         """The customer as reconciliation is told of it."""
-        customers = RecordedCustomers(self.store.vault)
+        customers = CustomerReader(self.store.vault)
         async with self.database.snapshot() as connection:
             [held] = await customers.by_ids(connection, [await self.customer_id()])
         return held

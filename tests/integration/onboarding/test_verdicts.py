@@ -92,7 +92,6 @@ async def test_documents_wanted_in_the_answer_of_an_update_are_told_though_the_f
     await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
     wanted = Verification(await handling.identity_of(of), Status.AWAITING_DOCUMENTS, 3)
     handling.bank.answers["update"] += [Accepted(wanted)]
-
     if of == "business":
         update = await handling.accept(table.UPDATE_BUSINESS.name)
         customer, phone = str(await handling.customer_id()), {"phone": "+12125550188"}
@@ -104,6 +103,7 @@ async def test_documents_wanted_in_the_answer_of_an_update_are_told_though_the_f
         )
         share = {"person_id": str(person), "ownership_percentage": 10}
         change = UpdatePerson.model_validate(share)
+
     await handling.order(update)
     await handling.drive(update, change)
 

@@ -24,10 +24,10 @@ from libs.messaging.dead_letters import (
     open_dead_letters,
 )
 from libs.messaging.envelope import Envelope, encode
+from libs.messaging.queue_depths import ready_messages
 from libs.messaging.topology import dead_queue, dead_queues, declare_durable_queue
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
-from tests.support.queues import ready_in
 from tests.support.waiting import eventually
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
@@ -82,7 +82,7 @@ async def queue(channel: AbstractChannel) -> AsyncIterator[str]:
 
 async def until_count(channel: AbstractChannel, queue: str, count: int) -> None:
     async with asyncio.timeout(10 * pace()):
-        while await ready_in(channel, queue) != count:
+        while await ready_messages(channel, queue) != count:
             await asyncio.sleep(0.02)
 
 
@@ -102,7 +102,7 @@ async def test_looking_loses_nothing_and_keeps_the_order(
         assert await ids(letters, queue) == ALL
 
     async def all_back() -> bool:
-        return await ready_in(channel, dead_queue(queue)) == len(ALL)
+        return await ready_messages(channel, dead_queue(queue)) == len(ALL)
 
     await eventually("the broker has taken back what was looked at", all_back)
 

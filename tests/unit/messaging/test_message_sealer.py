@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.local.services import FINDING, SHARING, STORING, Secrets
-from libs.contracts.onboarding_operations import FIND_HELD_CUSTOMERS, ONBOARD_CUSTOMER
+from libs.contracts.onboarding_operations import FIND_RECORDED_CUSTOMERS, ONBOARD_CUSTOMER
 from libs.messaging.envelope import command_context, reply_context
 from libs.messaging.message_sealer import peers_of
 from libs.persistence.sealing import CannotOpen, Keyring
@@ -38,7 +38,7 @@ def test_a_message_opens_at_its_other_end_and_nowhere_else() -> None:
     secrets = Secrets.generate()
     of = {service: sealer_of(secrets, service) for pair in SHARING for service in pair}
     command = f"{command_context(ONBOARD_CUSTOMER, '1')}#/ein"
-    reply = f"{reply_context(FIND_HELD_CUSTOMERS, '1')}#/0/ein"
+    reply = f"{reply_context(FIND_RECORDED_CUSTOMERS, '1')}#/0/ein"
 
     sealed, answered = of["gateway"].seal("text", command), of["onboarding"].seal("text", reply)
 

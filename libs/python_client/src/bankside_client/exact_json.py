@@ -21,7 +21,7 @@ def encode(value: Any) -> bytes:
     values are equal bytes, which a retry under an Idempotency-Key needs.
 
     Raises:
-        TypeError: the value, or a part of it, has no form in JSON. So has a float: an amount is a Decimal or an int.
+        TypeError: the value, or a part of it, has no form in JSON, as a float: an amount is a Decimal or an int.
     """
     return _text("The value", value).encode()
 

@@ -8,11 +8,11 @@ from uuid import UUID
 import aio_pika
 
 from libs.contracts.events import Event
+from libs.messaging.queue_depths import ready_messages
 from libs.messaging.topology import dead_queues
 from libs.signing.webhook import key_of, verify
 from tests.integration.webhooks.engine.receiver import Received
 from tests.integration.webhooks.engine.rig import Rig, an_event
-from tests.support.queues import ready_in
 from tests.support.waiting import eventually
 
 
@@ -158,4 +158,4 @@ async def test_what_cannot_be_understood_reaches_the_dead_queue_and_holds_up_not
 async def dead_letters(rig: Rig, count: int) -> bool:
     [queue] = [name for name in dead_queues() if name.startswith("webhook_dispatcher.events")]
     async with await aio_pika.connect(rig.amqp_url) as connection, connection.channel() as channel:
-        return await ready_in(channel, queue) == count
+        return await ready_messages(channel, queue) == count

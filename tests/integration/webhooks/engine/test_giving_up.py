@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import pytest
 from sqlalchemy import text
 
@@ -17,7 +16,6 @@ from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.repository import endpoints, strays, subscriptions
 from services.webhook_dispatcher.repository.endpoints import Health, Standing
 from tests.integration.webhooks.engine.rig import Rig, an_event
-from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
@@ -84,30 +82,6 @@ async def test_strays_are_found_by_an_index_that_has_no_others(
         found = (await connection.execute(scans, {"index": index})).scalar_one()
 
     assert found == 2
-
-
-async def test_a_batch_of_strays_is_no_larger_where_statistics_know_of_few_deliveries(
-    rig: Rig, fresh_environment: Environment
-) -> None:
-    """As when the table was nearly empty at the last vacuum, and many have come since."""
-    subscription = await rig.subscribe("/a")
-    await rig.change(
-        "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,"
-        " created_at) SELECT gen_random_uuid(), :id, 't_1', current_date, gen_random_uuid(), 'person.updated',"
-        " 'held', now(), now(), now() FROM generate_series(1, 500)",
-        id=subscription,
-    )
-    superuser = await asyncpg.connect(fresh_environment.database_urls["postgres"])
-    await superuser.execute(
-        "UPDATE pg_class SET reltuples = 1, relpages = 100"
-        " WHERE oid = 'webhook_dispatcher.delivery'::regclass"
-    )
-    async with rig.database.transaction() as connection:
-        changed = await strays.change(connection, subscription, "active", 10)
-    await superuser.execute("ANALYZE webhook_dispatcher.delivery")  # the database has other tests
-    await superuser.close()
-
-    assert changed == 10
 
 
 async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from libs.contracts.principal import Family, Principal
-from libs.handling.stored import principal_of, reply_of
+from libs.handling.stored_commands import principal_of, reply_of
 from libs.messaging.envelope import Reply, encode
 
 PRINCIPAL = Principal("acme", "Acme", Family.CUSTOMER, "sub_1", customer_id="c1")

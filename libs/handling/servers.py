@@ -1,4 +1,4 @@
-"""The broker and the database of a service, as its settings say. Each has its check of readiness."""
+"""A service's broker and database, opened as its settings say. Each has its check of readiness."""
 
 from __future__ import annotations
 
