@@ -5,31 +5,13 @@ from __future__ import annotations
 import uuid
 from typing import Any, cast
 
-from sqlalchemy import insert
-
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
 from services.onboarding.repository import ein_holds
-from services.onboarding.tables import customers
+from tests.integration.onboarding.rows import a_customer
 from tests.support.infrastructure import Environment
 
 DIGESTS = [b"digest"]
-
-
-async def customer(database: Database) -> uuid.UUID:
-    customer_id = uuid.uuid4()
-    async with database.transaction() as connection:
-        await connection.execute(
-            insert(customers).values(
-                customer_id=customer_id,
-                tenant="t",
-                saga_id=uuid.uuid4(),
-                status="approved",
-                business={},
-                ein_last_four="0001",
-            )
-        )
-    return customer_id
 
 
 class LettingGo:
@@ -54,7 +36,7 @@ async def test_an_ein_that_was_let_go_of_amid_the_taking_is_not_told_as_held(
     fresh_environment: Environment,
 ) -> None:
     database = open_database(fresh_environment.database_urls["onboarding"], "tests")
-    holder, taker = await customer(database), await customer(database)
+    holder, taker = await a_customer(database), await a_customer(database)
     async with database.transaction() as connection:
         held = await ein_holds.take(connection, "t", holder, DIGESTS)
 

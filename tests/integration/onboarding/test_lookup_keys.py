@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
-from sqlalchemy import insert
 
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import LookupKeys
 from libs.runtime.process import Misconfigured
 from services.onboarding.repository import ein_holds
 from services.onboarding.repository.lookup_keys import introduce
-from services.onboarding.tables import customers
+from tests.integration.onboarding.rows import a_customer
 from tests.support.infrastructure import Environment
 from tests.unit.persistence.keys import a_key
 
@@ -53,17 +50,7 @@ async def test_a_key_by_which_an_earlier_release_has_held_eins_may_come_first(
 
 
 async def hold_an_ein(database: Database, keys: LookupKeys) -> None:
-    customer_id = uuid.uuid4()
+    customer_id = await a_customer(database)
     async with database.transaction() as connection:
-        await connection.execute(
-            insert(customers).values(
-                customer_id=customer_id,
-                tenant="t",
-                saga_id=uuid.uuid4(),
-                status="approved",
-                business={},
-                ein_last_four="0001",
-            )
-        )
         digests = keys.digests("ein", "120000001")
         assert await ein_holds.take(connection, "t", customer_id, digests) == [customer_id]
