@@ -19,6 +19,8 @@ Check = Callable[[], Awaitable[None]]
 """Returns when the part is usable; raises otherwise."""
 
 CHECK_SECONDS = 2.0
+LOGGED_AFTER_SECONDS = 5.0
+"""A check that fails for longer is logged. Shorter failures are ordinary, as of a feed that has just begun."""
 
 READY = Gauge(
     "bankside_ready",
@@ -32,8 +34,9 @@ class Readiness:
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
-        self._failing: set[str] = set()
-        """Names of the checks that failed when they were last made."""
+        self._failing_since: dict[str, float] = {}
+        """By name of a check that failed when it was last made (monotonic clock)."""
+        self._logged: set[str] = set()
         self._on = False
         self._log = structlog.get_logger("readiness")
 
@@ -57,19 +60,21 @@ class Readiness:
             READY.labels(name).set(name not in failures)
 
     async def _passes(self, name: str, check: Check) -> bool:
-        """Logs a failure once, until the check passes again: probes come every few seconds."""
+        """Whether the check passes. A failure that lasts is logged once, until the check passes again."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await check()
         except Exception as error:  # any failure of a check is its answer
-            if name not in self._failing:
-                self._failing.add(name)
+            since = self._failing_since.setdefault(name, time.monotonic())
+            if name not in self._logged and time.monotonic() - since >= LOGGED_AFTER_SECONDS:
+                self._logged.add(name)
                 # The text of an error may name what must not be in a log; the log shows types and places alone.
                 self._log.warning(
                     "readiness_failed", check=name, error=type(error).__name__, exc_info=error
                 )
             return False
-        self._failing.discard(name)
+        self._failing_since.pop(name, None)
+        self._logged.discard(name)
         return True
 
 

@@ -55,10 +55,18 @@ def test_a_name_that_is_not_this_machines_is_an_error() -> None:
     assert refused.value.errno == errno.EADDRNOTAVAIL
 
 
-async def test_a_check_that_fails_is_logged_once_until_it_passes_again(
-    monkeypatch: pytest.MonkeyPatch,
+LONG_FAILURES = [
+    ("readiness_failed", "warning", "database", "TimeoutError"),
+    ("readiness_failed", "warning", "database", "KeyError"),
+]
+
+
+@pytest.mark.parametrize("seconds", [0.0, 3600.0])
+async def test_a_check_that_fails_for_long_is_logged_once_until_it_passes_again(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     monkeypatch.setattr(health, "CHECK_SECONDS", 0.01)
+    monkeypatch.setattr(health, "LOGGED_AFTER_SECONDS", seconds)
     endings = [None, "hangs", ConnectionError("postgresql://u:secret@h"), None, KeyError("secret")]
     readiness = Readiness()
 
@@ -79,7 +87,5 @@ async def test_a_check_that_fails_is_logged_once_until_it_passes_again(
         failures = [await readiness.failures() for _ in range(len(endings))]
 
     assert failures == [[], ["database"], ["database"], [], ["database"]]
-    assert [(line["event"], line["log_level"], line["check"], line["error"]) for line in logs] == [
-        ("readiness_failed", "warning", "database", "TimeoutError"),
-        ("readiness_failed", "warning", "database", "KeyError"),
-    ]
+    told = [(line["event"], line["log_level"], line["check"], line["error"]) for line in logs]
+    assert told == ([] if seconds else LONG_FAILURES)
