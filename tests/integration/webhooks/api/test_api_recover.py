@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -210,6 +211,11 @@ async def test_what_was_on_its_way_when_it_was_held_is_recovered_by_the_time_of_
     subscription_id = await desk.subscribe()
     asked = {"subscription_id": subscription_id}
     event_id = await desk.record()
+    # An attempt that is under way while it is held would leave it to be tried again.
+    await desk.database.execute(
+        "UPDATE delivery SET due_at = now() + interval '1 hour' WHERE subscription_id = $1",
+        UUID(subscription_id),
+    )
     since = datetime.now(UTC)
 
     await desk.ask(table.UPDATE_SUBSCRIPTION, desk.customer, **asked, status="disabled")
