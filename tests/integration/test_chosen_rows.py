@@ -1,4 +1,4 @@
-"""A batch is a batch whatever PostgreSQL's statistics say: the rows are chosen once, before they are changed."""
+"""A batch is no larger with stale statistics of PostgreSQL: the rows are chosen once, before they are changed."""
 
 from __future__ import annotations
 

@@ -34,8 +34,9 @@ _KEEP_ONLY = _RELEASE.where(ein_holds.c.ein_digest != all_(_DIGESTS))
 async def take(
     connection: AsyncConnection, tenant: str, customer_id: UUID, digests: Sequence[bytes]
 ) -> list[UUID]:
-    """Hold the EIN for the customer, unless another one does. Returns who holds it: the customer alone, another, or
-    nobody, where the other has let go of it just then.
+    """Hold the EIN for the customer, unless another customer does. Returns the customers that hold it.
+
+    It is taken when that is this customer alone. The list is empty when the other one has just let go of the EIN.
     """
     for digest in sorted(digests):
         row = {"tenant": tenant, "ein_digest": digest, "customer_id": customer_id}
