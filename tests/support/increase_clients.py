@@ -8,6 +8,8 @@ from uuid import uuid4
 from increase import AsyncIncrease, DefaultAioHttpClient, omit
 from increase.types import Account, AccountNumber, Entity, ExternalAccount, WireTransfer
 
+from libs.tls import client_context
+
 Fields = dict[str, Any]
 
 ADDRESS = {
@@ -25,7 +27,8 @@ def client_of(url: str, key: str) -> AsyncIncrease:
         api_key=key,
         base_url=url,
         max_retries=0,
-        http_client=DefaultAioHttpClient(),
+        # One context for all: each would read the system's CAs again.
+        http_client=DefaultAioHttpClient(verify=client_context()),
         _strict_response_validation=True,
     )
 
