@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from cyclopts import App, Parameter
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.cli.reseal import reseal
+from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, minute, overlap
 from libs.cli.secret import show_once
 from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
@@ -22,7 +22,6 @@ from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.operating import keys as k
 from libs.contracts.operating.pages import Order
 
-OVERLAP_HOURS = 24.0
 LISTED = 200
 SHOWN = (
     "subscription_key",
@@ -137,8 +136,8 @@ def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Flag =
     for item in found:
         state = _state(item, datetime.now(UTC))
         customer = f" {item.customer_id}" if item.customer_id else ""
-        used = f"used {_minute(item.last_used_at)}" if item.last_used_at else "never used"
-        expires = f"  expires {_minute(item.expires_at)}" if item.expires_at else ""
+        used = f"used {minute(item.last_used_at)}" if item.last_used_at else "never used"
+        expires = f"  expires {minute(item.expires_at)}" if item.expires_at else ""
         networks = f"  from {' '.join(item.allowed_networks)}" if item.allowed_networks else ""
         console().print(
             f"{item.subscription_key}  {item.tenant}  {item.family}{customer}  {state}  {used}{expires}{networks}"
@@ -267,23 +266,14 @@ def rotate(
         save_as: Keep the new secret under this name for `bankside call --key`. A copy that was saved before, under this
             or another name, has the old secret until it is saved anew.
     """
-    if not 0 <= overlap_hours <= k.LONGEST_OVERLAP_HOURS:
-        raise OperatorError(f"The overlap is 0 to {k.LONGEST_OVERLAP_HOURS} hours.")
+    values = {"overlap_hours": overlap(overlap_hours), "reason": reason}
     if save_as:
         check_can_save(save_as)
-    values = {"overlap_hours": Decimal(str(overlap_hours)), "reason": reason}
     command = checked(k.RotateKey, {"subscription_key": key, **values})
     rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
     show_once(rotated, save_as, json=json)
     if not json:
-        console().print(_end_of_old_secret(overlap_hours))
-
-
-def _end_of_old_secret(overlap_hours: float) -> str:
-    if overlap_hours == 0:
-        return "The old secret is refused within two seconds."
-    until = datetime.now(UTC) + timedelta(hours=overlap_hours)
-    return f"The old secret signs until {_minute(until)}."
+        console().print(end_of_old_secret(overlap_hours))
 
 
 def _of_active(key: str, asking: Callable[[], T]) -> T:
@@ -292,10 +282,6 @@ def _of_active(key: str, asking: Callable[[], T]) -> T:
         return asking()
     except NotFound:
         raise OperatorError(f"There is no active key {key}.") from None
-
-
-def _minute(at: datetime) -> str:
-    return f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}"
 
 
 def _state(key: k.KeyView, now: datetime) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -10,12 +9,12 @@ from cyclopts import App, Parameter
 from libs.cli.database import record, with_database
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
+from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, overlap
 from libs.cli.secret import show_once
 from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask, checked
 from libs.contracts.operating import operators as o
-from libs.contracts.operating.keys import LONGEST_OVERLAP_HOURS
 from libs.contracts.operating.pages import Order
 from libs.persistence.engine import Database
 from services.gateway import new_keys
@@ -27,7 +26,6 @@ from services.gateway.settings import Settings
 
 SERVICE = "gateway"
 LISTED = 200
-OVERLAP_HOURS = 24.0
 
 Key = Annotated[str | None, Parameter(name="--key")]
 SaveAs = Annotated[str | None, Parameter(name="--save")]
@@ -193,20 +191,22 @@ def rotate_key(
 ) -> None:
     """Give a key of an operator a new secret, and show it, once; the old one stays valid for the overlap.
 
-    Such as `bankside operators rotate-key ada sub_… --overlap-hours 0`.
+    Such as `bankside operators rotate-key ada sub_… --overlap-hours 0`. A key has two secrets at most: a second
+    rotation within the overlap ends the first secret at once.
 
     Args:
         overlap_hours: How long the old secret still signs; 0 ends it at once.
-        save_as: Keep the key under this name for --key.
+        save_as: Keep the new secret under this name for --key. A copy that was saved before, under this or another
+            name, has the old secret until it is saved anew.
     """
-    if not 0 <= overlap_hours <= LONGEST_OVERLAP_HOURS:
-        raise OperatorError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
+    values = {"overlap_hours": overlap(overlap_hours), "reason": reason}
     if save_as:
         check_can_save(save_as)
-    overlap = Decimal(str(overlap_hours))
-    values = {"name": name, "subscription_key": subscription_key, "reason": reason}
-    command = checked(o.RotateOperatorKey, {**values, "overlap_hours": overlap})
+    identity = {"name": name, "subscription_key": subscription_key}
+    command = checked(o.RotateOperatorKey, identity | values)
     show_once(ask(o.ROTATE_OPERATOR_KEY, command, key=key), save_as, json=json)
+    if not json:
+        console().print(end_of_old_secret(overlap_hours))
 
 
 @app.command(name="role")

@@ -308,17 +308,26 @@ async def test_one_key_of_an_operator_is_rotated_and_ended_by_its_name() -> None
 
 
 @pytest.mark.parametrize(
+    ("command", "of"),
+    [
+        (("keys", "rotate", "sub_1"), {"tenant": "acme", "family": "partner"}),
+        (("operators", "rotate-key", "ada", "sub_1"), {"name": "ada"}),
+    ],
+)
+@pytest.mark.parametrize(
     ("hours", "says"),
     [
         ("48", r"The old secret signs until \d{4}-\d\d-\d\d \d\d:\d\dZ\."),
         ("0", "The old secret is refused"),
     ],
 )
-async def test_a_rotation_says_until_when_the_old_secret_signs(hours: str, says: str) -> None:
-    made = {"subscription_key": "sub_1", "secret": "once", "tenant": "acme", "family": "partner"}
-    async with gateway(success(made)) as server:
+async def test_a_rotation_says_until_when_the_old_secret_signs(
+    command: tuple[str, ...], of: dict[str, str], hours: str, says: str
+) -> None:
+    async with gateway(success({"subscription_key": "sub_1", "secret": "once", **of})) as server:
         status, out, _ = await bankside(
-            *("keys", "rotate", "sub_1", "--overlap-hours", hours),
+            *command,
+            *("--overlap-hours", hours),
             BANKSIDE_OPERATOR_URL=server.base_url,
             BANKSIDE_OPERATOR_SUBSCRIPTION_KEY=KEY.subscription_key,
             BANKSIDE_OPERATOR_SECRET=KEY.secret,

@@ -1,0 +1,31 @@
+"""How long the old secret of a rotated key still signs, of a caller's key as of an operator's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+from libs.client.errors import OperatorError
+from libs.contracts.operating.keys import LONGEST_OVERLAP_HOURS
+
+OVERLAP_HOURS = 24.0
+
+
+def overlap(hours: float) -> Decimal:
+    """Hours, as the operation wants them. Raises OperatorError: below 0 or too many."""
+    if not 0 <= hours <= LONGEST_OVERLAP_HOURS:
+        raise OperatorError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
+    return Decimal(str(hours))
+
+
+def end_of_old_secret(overlap_hours: float) -> str:
+    """A sentence: until when the old secret of a key that was just rotated signs."""
+    if overlap_hours == 0:
+        return "The old secret is refused within two seconds."
+    until = datetime.now(UTC) + timedelta(hours=overlap_hours)
+    return f"The old secret signs until {minute(until)}."
+
+
+def minute(at: datetime) -> str:
+    """In UTC, such as `2026-11-26 09:30Z`."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}"
