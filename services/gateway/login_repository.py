@@ -1,4 +1,4 @@
-"""Logins, sessions and failed attempts as they are stored."""
+"""Logins and sessions as they are stored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import insert
 from libs.contracts.principal import Role
 from libs.persistence.async_engine import AsyncConnection
 from services.gateway.credentials import CONSOLE
-from services.gateway.tables import login_attempts, operator_logins, operator_sessions, operators
+from services.gateway.tables import operator_logins, operator_sessions, operators
 
 SESSIONS_OF_OPERATOR = 10
 """At once; the oldest ends when there is one more."""
@@ -147,45 +147,6 @@ _NEWEST = (
 _END_OLDEST = delete(operator_sessions).where(
     operator_sessions.c.operator == bindparam("name"), operator_sessions.c.digest.not_in(_NEWEST)
 )
-_LOCKED = select(login_attempts.c.locked_until - func.now()).where(
-    login_attempts.c.subject == bindparam("subject")
-)
-# An attempt counts as failed from its beginning, so that attempts side by side do not get more than their number.
-_ATTEMPT = text(
-    """
-    INSERT INTO login_attempts AS a (subject, failures, last_at, locked_until)
-    VALUES (:subject, 1, now(), now())
-    ON CONFLICT (subject) DO UPDATE SET
-        failures = CASE WHEN a.last_at < now() - interval '1 hour' THEN 1 ELSE a.failures + 1 END,
-        last_at = now(),
-        locked_until = CASE
-            WHEN a.last_at < now() - interval '1 hour' OR a.failures + 1 < :free THEN now()
-            ELSE now() + least(interval '15 minutes', interval '30 seconds' * 2 ^ least(a.failures + 1 - :free, 10))
-        END
-    WHERE a.locked_until <= now()
-    RETURNING failures
-    """
-)
-_EARLIER = (
-    select(login_attempts.c.last_at)
-    .where(login_attempts.c.subject == bindparam("subject"))
-    .with_for_update()
-)
-# No attempt came after it: as before it, when the subject was not locked.
-_TAKE_BACK = text(
-    """
-    UPDATE login_attempts SET failures = failures - 1, last_at = coalesce(:last_at, last_at), locked_until = now()
-    WHERE subject = :subject AND failures = :failures
-    """
-)
-_TAKE_ONE_BACK = text(
-    "UPDATE login_attempts SET failures = greatest(failures - 1, 0) WHERE subject = :subject"
-)
-_FORGET = delete(login_attempts).where(login_attempts.c.subject == bindparam("subject"))
-_FORGET_OLD = delete(login_attempts).where(
-    login_attempts.c.last_at < func.now() - text("interval '1 hour'"),
-    login_attempts.c.locked_until < func.now(),
-)
 
 
 async def find_login(connection: AsyncConnection, name: str) -> Login | None:
@@ -268,48 +229,3 @@ async def end_session(connection: AsyncConnection, digest: bytes) -> str | None:
 
 async def end_sessions(connection: AsyncConnection, name: str) -> None:
     await connection.execute(_END_ALL, {"name": name})
-
-
-@dataclass(frozen=True, slots=True)
-class Counted:
-    """An attempt to log in, counted as failed from its beginning. `last_at`: of the one before."""
-
-    failures: int
-    last_at: datetime | None
-
-
-async def begin_attempt(
-    connection: AsyncConnection, subject: bytes, free: int
-) -> Counted | timedelta:
-    """Count an attempt to log in.
-
-    Args:
-        free: from this number of failures on, each locks the subject: for 30 s, then twice as long each time, 15
-            minutes at most.
-
-    Returns:
-        What was counted; or for how long the subject is locked: the attempt is not counted then.
-    """
-    earlier = (await connection.execute(_EARLIER, {"subject": subject})).scalar()
-    counted = (await connection.execute(_ATTEMPT, {"subject": subject, "free": free})).first()
-    if counted is not None:
-        return Counted(counted.failures, earlier)
-    row = (await connection.execute(_LOCKED, {"subject": subject})).first()
-    left: timedelta = row[0] if row else timedelta()
-    return max(left, timedelta(seconds=1))
-
-
-async def take_back(connection: AsyncConnection, subject: bytes, counted: Counted) -> None:
-    """The attempt succeeded: it alone does not count, while those that failed do."""
-    taken = await connection.execute(
-        _TAKE_BACK,
-        {"subject": subject, "failures": counted.failures, "last_at": counted.last_at},
-    )
-    if taken.rowcount == 0:
-        await connection.execute(_TAKE_ONE_BACK, {"subject": subject})
-
-
-async def forget_attempts(connection: AsyncConnection, subject: bytes) -> None:
-    """After one that succeeded. Those that are old enough go as well."""
-    await connection.execute(_FORGET, {"subject": subject})
-    await connection.execute(_FORGET_OLD)

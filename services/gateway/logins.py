@@ -1,22 +1,16 @@
-"""Logging operators in at a console: password and code, lock-out, enrolment, sessions.
+"""Logging operators in at a console: password and code, enrolment, sessions; `lock_out` has how failures lock.
 
 | step | |
 |---|---|
 | a one-time password | begins a session of a quarter of an hour that serves for enrolment alone, and ends one before |
 | enrolment | a password of the operator's own, a secret for an authenticator app; in force once a code confirms them |
 | password and code (TOTP, RFC 6238) | begin a session; each code counts once, those before it no more |
-
-From the 5th failure on for a name, and the 20th for an address, each locks it for 30 s, then twice as long each time, a
-quarter of an hour at most; an hour without failures forgets them. An attempt counts from its beginning, until it
-succeeds: then the name's failures are forgotten, and the address's are as before. Names and addresses are stored as
-keyed digests: a password typed as a name must not be found there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import ipaddress
-import math
 import re
 import secrets
 from collections.abc import Callable
@@ -42,12 +36,11 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring, LookupKeys
 from libs.runtime.addresses import counted_as
 from services.gateway import login_repository as repository
-from services.gateway.login_repository import Counted, Login, OneTimePassword, StoredSession
+from services.gateway.lock_out import LockOut
+from services.gateway.login_repository import Login, OneTimePassword, StoredSession
 from services.gateway.passwords import Passwords
 from services.gateway.refusals import Refusals
 
-FAILURES_OF_NAME = 5
-FAILURES_OF_ADDRESS = 20
 ENROLMENT_SECONDS = 15 * 60
 ONE_TIME_HOURS = 72
 STEP_SECONDS = 30
@@ -97,7 +90,7 @@ class Logins:
     ) -> None:
         self._database = database
         self._keyring = keyring
-        self._lookup = lookup
+        self._lock_out = LockOut(database, lookup)
         self._passwords = passwords
         self._refusals = refusals
         self._session = timedelta(seconds=session_seconds)
@@ -131,10 +124,8 @@ class Logins:
             LoginRefused: the name, the password or the code is not right; which one is not told.
         """
         address = _normal(address) or principal.address or ""
-        by_name = self._subject("name", name)
-        by_address = self._subject("address", counted_as(address))
         try:
-            counted = await self._begin_attempt(by_name, by_address)
+            attempt = await self._lock_out.begin(name, counted_as(address))
         except RateLimited as locked:
             self._refused(principal, None, locked, address)
             raise
@@ -148,12 +139,7 @@ class Logins:
             refusal = LoginRefused()
             self._refused(principal, login, refusal, address)
             raise refusal
-        async with self._database.transaction() as connection:
-            for subject in sorted((by_name, by_address)):  # in the order of `_begin_attempt`
-                if subject == by_name:
-                    await repository.forget_attempts(connection, subject)
-                else:
-                    await repository.take_back(connection, subject, counted)
+        await self._lock_out.forget(attempt)
         return opened
 
     async def _open(
@@ -271,24 +257,6 @@ class Logins:
             self._idle,
             enrolment=opened.enrolment_needed,
         )
-
-    async def _begin_attempt(self, by_name: bytes, by_address: bytes) -> Counted:
-        """What was counted of the address. Raises RateLimited."""
-        free = {by_name: FAILURES_OF_NAME, by_address: FAILURES_OF_ADDRESS}
-        counted = {}
-        async with self._database.transaction() as connection:
-            for subject in sorted(free):  # two attempts do not wait for each other
-                attempt = await repository.begin_attempt(connection, subject, free[subject])
-                if isinstance(attempt, timedelta):
-                    raise RateLimited(
-                        "Too many attempts to log in failed.",
-                        headers={"Retry-After": str(math.ceil(attempt.total_seconds()))},
-                    )
-                counted[subject] = attempt
-        return counted[by_address]
-
-    def _subject(self, kind: str, value: str) -> bytes:
-        return self._lookup.digests(f"login/{kind}", value)[0]
 
     def _step(self, operator: str, sealed: str | None, code: str | None) -> int | None:
         """The time step of a code, at most one away from now; None: it is not right."""

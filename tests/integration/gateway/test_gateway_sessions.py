@@ -12,6 +12,7 @@ from typing import Any
 
 import pyotp
 import pytest
+from sqlalchemy import text
 
 from libs.contracts.errors import SessionEnded
 from libs.contracts.principal import Role
@@ -267,6 +268,28 @@ async def test_log_ins_that_succeed_do_not_count_as_failures_of_their_address(
 
     assert {answer.status for answer in opened} == {200}
     assert failed == ["login_refused", "login_refused", "rate_limited"], "the 20th failure locks"
+
+
+async def test_a_log_in_does_not_wait_for_old_attempts_that_another_one_has_locked(
+    desk: Desk, person: Person
+) -> None:
+    await guess_from(person.console, "198.51.100.78", 2)
+    old = "last_at < now() - interval '1 hour'"
+
+    await desk.execute(
+        "UPDATE login_attempts SET last_at = now() - interval '2 hours', locked_until = now()"
+    )
+    async with desk.database.transaction() as another:
+        await another.execute(
+            text(
+                f"SELECT subject FROM login_attempts WHERE {old} ORDER BY subject LIMIT 1 FOR UPDATE"
+            )
+        )
+        opened = await person.log_in(person.one_time_password, address="198.51.100.79")
+        left = await desk.execute(f"SELECT subject FROM login_attempts WHERE {old}")
+
+    assert opened.status == 200
+    assert len(left) == 1, "the others are forgotten"
 
 
 async def test_of_two_enrolments_by_one_password_only_the_newer_goes_on(person: Person) -> None:
