@@ -9,6 +9,7 @@ keyed digests: a password typed as a name must not be found there.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -84,11 +85,10 @@ class Counted:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """An attempt to log in, which counts as failed of its name and of its address."""
+    """An attempt to log in, which counts as failed of two subjects: its name and its address."""
 
     name: bytes
-    address: bytes
-    counted_of_address: Counted
+    counted: Mapping[bytes, Counted]
 
 
 class LockOut:
@@ -113,18 +113,24 @@ class LockOut:
         async with self._database.transaction() as connection:
             for subject in sorted(free):  # two attempts do not wait for each other
                 counted[subject] = await _count(connection, subject, free[subject])
-        return Attempt(by_name, by_address, counted[by_address])
+        return Attempt(by_name, counted)
 
     async def forget(self, attempt: Attempt) -> None:
         """The attempt succeeded: it does not count of its address, and no failure does of its name."""
         async with self._database.transaction() as connection:
-            for subject in sorted((attempt.name, attempt.address)):  # in the order of `begin`
+            for subject in sorted(attempt.counted):  # in the order of `begin`
                 if subject == attempt.name:
                     await connection.execute(_FORGET, {"subject": subject})
                 else:
-                    await _take_back(connection, subject, attempt.counted_of_address)
+                    await _take_back(connection, subject, attempt.counted[subject])
             # At last, and without a wait: an attempt that has one of these rows may wait for those above.
             await connection.execute(_FORGET_OLD)
+
+    async def withdraw(self, attempt: Attempt) -> None:
+        """Nothing was compared: the attempt counts neither of its name nor of its address."""
+        async with self._database.transaction() as connection:
+            for subject in sorted(attempt.counted):
+                await _take_back(connection, subject, attempt.counted[subject])
 
     def _digest(self, kind: str, value: str) -> bytes:
         return self._lookup.digests(f"login/{kind}", value)[0]

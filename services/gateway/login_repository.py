@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Interval, LargeBinary, Row, bindparam, delete, func, select, text, update
+from sqlalchemy import Interval, LargeBinary, Row, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.contracts.principal import Role
@@ -16,6 +16,8 @@ from services.gateway.tables import operator_logins, operator_sessions, operator
 
 SESSIONS_OF_OPERATOR = 10
 """At once; the oldest ends when there is one more."""
+LONGEST_UNSEEN = timedelta(seconds=30)
+"""That a session was used is noted at most this much later: not each request writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +111,7 @@ _SESSION = (
         operators.c.role,
         operator_sessions.c.enrolment,
         operator_sessions.c.expires_at,
-        (operator_sessions.c.last_seen_at < func.now() - text("interval '30 seconds'")).label(
+        (operator_sessions.c.last_seen_at < func.now() - bindparam("unseen", type_=Interval)).label(
             "stale"
         ),
     )
@@ -191,8 +193,10 @@ async def confirm(connection: AsyncConnection, name: str, step: int) -> None:
 async def find_session(
     connection: AsyncConnection, digest: bytes, idle: timedelta
 ) -> StoredSession | None:
-    """One that has not ended; that it was used is noted, to half a minute."""
-    row = (await connection.execute(_SESSION, {"digest": digest, "idle": idle})).first()
+    """One that has not ended; that it was used is noted."""
+    unseen = min(LONGEST_UNSEEN, idle / 4)
+    found = await connection.execute(_SESSION, {"digest": digest, "idle": idle, "unseen": unseen})
+    row = found.first()
     if row is None:
         return None
     if row.stale:

@@ -27,6 +27,7 @@ from libs.contracts.errors import (
     LoginRefused,
     RateLimited,
     SessionEnded,
+    Unavailable,
 )
 from libs.contracts.principal import Principal, Role
 from libs.persistence import audit
@@ -122,6 +123,7 @@ class Logins:
         Raises:
             RateLimited: the name or the address is locked, with Retry-After.
             LoginRefused: the name, the password or the code is not right; which one is not told.
+            Unavailable: too many others log in at this moment; the attempt does not count.
         """
         address = _normal(address) or principal.address or ""
         try:
@@ -131,7 +133,11 @@ class Logins:
             raise
         async with self._database.transaction() as connection:
             login = await repository.find_login(connection, name)
-        is_right = await self._passwords.matches(login.password if login else None, password)
+        try:
+            is_right = await self._passwords.matches(login.password if login else None, password)
+        except Unavailable:
+            await self._lock_out.withdraw(attempt)
+            raise
         opened = None
         if login is not None and is_right:
             opened = await self._open(principal, login, code, address)

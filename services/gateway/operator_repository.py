@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import (
-    Interval,
     Text,
     bindparam,
     case,
@@ -24,6 +23,7 @@ from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Role
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
+from services.gateway.rotation import ROTATED
 from services.gateway.tables import credentials, operator_logins, operators
 
 READS_PER_MINUTE = 6000
@@ -83,7 +83,7 @@ _ACTIVE_ADMINS = (
     select(operators.c.name)
     .where(operators.c.role == Role.ADMIN.value, operators.c.revoked_at.is_(None))
     .order_by(operators.c.name)
-    .with_for_update()
+    .with_for_update(key_share=True)
 )
 _ADMINS_WITH_KEYS = select(operators.c.name).where(
     operators.c.role == Role.ADMIN.value,
@@ -93,7 +93,9 @@ _ADMINS_WITH_KEYS = select(operators.c.name).where(
 _LOCK = (
     select(operators.c.name, operators.c.role, operators.c.revoked_at)
     .where(operators.c.name == bindparam("wanted"))
-    .with_for_update()
+    # FOR NO KEY UPDATE lets a log-in, which has locked the row of the login, add a session: each would wait for the
+    # other where both want the two rows.
+    .with_for_update(key_share=True)
 )
 _REVOKE = (
     update(operators)
@@ -120,11 +122,7 @@ _ROTATE_KEY = (
         credentials.c.subscription_key == bindparam("key"),
         credentials.c.revoked_at.is_(None),
     )
-    .values(
-        previous_secret=credentials.c.secret,
-        secret=bindparam("new_secret"),
-        previous_secret_expires_at=func.now() + bindparam("overlap", type_=Interval),
-    )
+    .values(ROTATED)
 )
 _SET_ROLE = (
     update(operators)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Integer, Interval, Text, bindparam, func, select, tuple_, update
+from sqlalchemy import Integer, Text, bindparam, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.contracts.operating.keys import KeyView
@@ -15,6 +15,7 @@ from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Scope
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
+from services.gateway.rotation import ROTATED
 from services.gateway.tables import credentials, tenants
 
 
@@ -79,11 +80,7 @@ _ROTATE = (
         credentials.c.revoked_at.is_(None),
         _IS_OF_TENANT,
     )
-    .values(
-        previous_secret=credentials.c.secret,
-        secret=bindparam("new_secret"),
-        previous_secret_expires_at=func.now() + bindparam("overlap", type_=Interval),
-    )
+    .values(ROTATED)
     .returning(credentials.c.tenant, credentials.c.family)
 )
 

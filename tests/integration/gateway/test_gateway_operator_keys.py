@@ -50,6 +50,24 @@ async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> N
         assert verdict(again) == (404, "not_found"), change
 
 
+async def test_without_an_overlap_the_secret_before_is_not_kept(desk: Desk) -> None:
+    admin, other = await desk.operator(), await desk.operator(Role.VIEWER)
+    assert other.key is not None
+    callers = (await admin.post(KEYS, of_a_partner())).data["subscription_key"]
+    operators = other.key.subscription_key
+
+    for target in (f"{KEYS}/{callers}", f"/operator/operators/{other.key.tenant}/keys/{operators}"):
+        await admin.post(f"{target}/rotate", {"overlap_hours": 0, "reason": "leaked"})
+
+    rows = await desk.execute(
+        "SELECT previous_secret, previous_secret_expires_at FROM credentials"
+        " WHERE subscription_key IN (:callers, :operators)",
+        callers=callers,
+        operators=operators,
+    )
+    assert [tuple(row) for row in rows] == [(None, None)] * 2
+
+
 async def test_a_key_that_has_expired_is_not_made(desk: Desk) -> None:
     admin = await desk.operator()
 

@@ -8,22 +8,23 @@ import time
 import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 import pyotp
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import SessionEnded
-from libs.contracts.principal import Role
-from libs.persistence.engine import open_database
+from libs.contracts.errors import SessionEnded, Unavailable
+from libs.contracts.principal import Family, Principal, Role
 from libs.persistence.sealing import LookupKeys
+from services.gateway import operator_repository
+from services.gateway.lock_out import FAILURES_OF_NAME
 from services.gateway.logins import Logins
 from services.gateway.passwords import Passwords
 from services.gateway.refusals import Refusals
 from tests.integration.gateway.desk import Desk, verdict
 from tests.support.api import Answer, Api
-from tests.support.keys import storage_of
 from tests.support.waiting import eventually
 
 SESSIONS = "/operator/sessions"
@@ -314,26 +315,77 @@ async def test_an_enrolment_is_not_written_after_a_reset_that_came_in_between(
             return await super().hashed(password)
 
     token = (await person.log_in(person.one_time_password)).data["token"]
-    environment = desk.stack.environment
-    database = open_database(environment.database_urls["gateway"], "tests")
-    logins = Logins(
-        database,
-        storage_of(environment.secrets, "gateway"),
-        LookupKeys(environment.secrets.lookup_keys["gateway"]),
-        ResetMeanwhile(),
-        Refusals(database),
-        session_seconds=3600,
-        idle_seconds=1800,
-    )
 
     with pytest.raises(SessionEnded):
-        await logins.enrol(token, PASSWORD)
+        await logins_of(desk, ResetMeanwhile()).enrol(token, PASSWORD)
 
     rows = await desk.execute(
         "SELECT pending_password FROM operator_logins WHERE operator = :name", name=person.name
     )
-    await database.close()
     assert [row.pending_password for row in rows] == [None]
+
+
+async def test_a_log_in_does_not_wait_for_a_change_of_its_operator(
+    desk: Desk, person: Person
+) -> None:
+    async with desk.database.transaction() as change:
+        assert await operator_repository.lock_role(change, person.name) == Role.OPERATOR
+        assert await operator_repository.lock_admins(change)
+
+        opened = await person.log_in(person.one_time_password)
+
+    assert opened.status == 200
+
+
+def logins_of(desk: Desk, passwords: Passwords, *, idle_seconds: float = 1800) -> Logins:
+    """Of the gateway's database, in this process."""
+    secrets = desk.stack.environment.secrets
+    return Logins(
+        desk.database,
+        desk.keyring,
+        LookupKeys(secrets.lookup_keys["gateway"]),
+        passwords,
+        Refusals(desk.database),
+        session_seconds=3600,
+        idle_seconds=idle_seconds,
+    )
+
+
+async def test_a_log_in_for_which_there_was_no_turn_does_not_count_as_failed(
+    desk: Desk, person: Person
+) -> None:
+    class Full(Passwords):
+        async def matches(self, stored: str | None, password: str) -> bool:
+            raise Unavailable
+
+    console = Principal("", "", Family.OPERATOR, "sub_console", operator="console")
+    for _ in range(FAILURES_OF_NAME):
+        with pytest.raises(Unavailable):
+            await logins_of(desk, Full()).log_in(
+                console, person.name, person.one_time_password, None, "198.51.100.80"
+            )
+
+    opened = await person.log_in(person.one_time_password, address="198.51.100.80")
+
+    assert opened.status == 200
+
+
+async def test_a_session_in_use_goes_on_however_short_its_idle_time_is(
+    desk: Desk, person: Person
+) -> None:
+    token = await person.enrolled()
+    logins = logins_of(desk, Passwords(), idle_seconds=20)
+    used = "UPDATE operator_sessions SET last_seen_at = now() - interval '12 seconds'"
+    await desk.execute(f"{used} WHERE operator = :name", name=person.name)
+
+    session = await logins.session(token)
+    rows = await desk.execute(
+        "SELECT now() - last_seen_at AS idle FROM operator_sessions WHERE operator = :name",
+        name=person.name,
+    )
+
+    assert session is not None
+    assert [row.idle < timedelta(seconds=12) for row in rows] == [True]
 
 
 @pytest.mark.parametrize(
