@@ -7,6 +7,7 @@ dead queue has a function that accepts its letters (`libs.handling.operating.let
 from __future__ import annotations
 
 from libs.handling.acceptance import Ordering, arriving, new_command
+from libs.handling.operating.letters import Append
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.persistence import inbox_acceptance
@@ -16,6 +17,7 @@ from libs.persistence.engine import Database
 async def accept_command_anew(
     database: Database,
     letter: DeadLetter,
+    append: Append,
     service: str,
     *,
     ordering: Ordering | None = None,
@@ -27,6 +29,7 @@ async def accept_command_anew(
     later.
 
     Args:
+        append: what the transaction ends with.
         ordering, unordered: as of `libs.handling.commands.run_commands`.
 
     Raises:
@@ -43,3 +46,4 @@ async def accept_command_anew(
         if ordering is not None and envelope.operation not in unordered:
             key = await ordering(connection, arriving(command, envelope))
         await inbox_acceptance.accept(connection, command, key, lease=False)
+        await append(connection)

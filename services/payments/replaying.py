@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from libs.handling.operating.letters import AcceptAnew
+from libs.handling.operating.letters import AcceptAnew, Append
 from libs.handling.replaying import accept_command_anew
 from libs.messaging.dead_letters import DeadLetter
 from libs.messaging.topology import commands_queue
@@ -14,7 +14,7 @@ from libs.persistence.engine import Database
 def accept_anew(service: str, database: Database) -> Mapping[str, AcceptAnew]:
     """By queue."""
 
-    async def accept_command(letter: DeadLetter) -> None:
-        await accept_command_anew(database, letter, service)
+    async def accept_command(letter: DeadLetter, append: Append) -> None:
+        await accept_command_anew(database, letter, append, service)
 
     return {commands_queue(service): accept_command}

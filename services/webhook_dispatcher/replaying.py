@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 from libs.handling.acceptance import Ordering
-from libs.handling.operating.letters import AcceptAnew
+from libs.handling.operating.letters import AcceptAnew, Append
 from libs.handling.replaying import accept_command_anew
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.event_message import NotAnEvent, decode_event
@@ -27,16 +27,16 @@ def accept_anew(
     """By queue."""
     ingest = Ingest(database, Partitions(database), retention, clock, lambda _, __: None)
 
-    async def accept_command(letter: DeadLetter) -> None:
-        await accept_command_anew(database, letter, service, ordering=ordering)
+    async def accept_command(letter: DeadLetter, append: Append) -> None:
+        await accept_command_anew(database, letter, append, service, ordering=ordering)
 
-    async def accept_event(letter: DeadLetter) -> None:
+    async def accept_event(letter: DeadLetter, append: Append) -> None:
         """Record the event with its deliveries; the engine finds them at its next sweep."""
         try:
             event = decode_event(letter.properties, letter.body)
         except NotAnEvent as error:
             raise NotReplayable(str(error)) from error
-        if await ingest.record([event]):
+        if await ingest.record([event], append):
             raise NotReplayable(
                 "it can never be recorded: its id is none of ours, or it is too old"
             )

@@ -22,7 +22,7 @@ from aio_pika.abc import HeadersType
 from uuid_utils import uuid7
 
 from libs.cli import dead
-from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.errors import BanksideError, InvalidState, NotFound
 from libs.contracts.model import Command
 from libs.contracts.operating.dead_letters import (
     DISCARD_DEAD_LETTER,
@@ -253,6 +253,22 @@ async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
     assert (audited["command_id"], audited["reason"]) == (COMMAND_ID, "It is mended.")
 
 
+async def test_a_letter_whose_replay_cannot_be_audited_is_not_accepted(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: Any, **__: Any) -> None:
+        raise ConnectionError
+
+    [letter, *_] = await site.letters()
+    replay = ReplayDeadLetterOf(letter_id=letter["id"], service="onboarding", reason="x")
+    monkeypatch.setattr("libs.handling.operating.letters.record", fail)
+
+    with pytest.raises(BanksideError):
+        await site.ask(REPLAY_DEAD_LETTER, replay)
+
+    assert await site.recorded("onboarding", "SELECT command_id FROM inbox") == []
+
+
 async def test_a_command_that_may_be_forgotten_by_now_is_carried_out_only_when_that_is_said(
     site: Site,
 ) -> None:
@@ -409,3 +425,5 @@ async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id_and_rec
     assert [message_id_of(item) for item in replayed["left"]] == [forged.message_id]
     recorded = await site.recorded("webhook_dispatcher", "SELECT id FROM event")
     assert [f"evt_{event_id}" for event_id in recorded] == [good.message_id]
+    [entry] = await site.recorded("webhook_dispatcher", "SELECT entry FROM audit")
+    assert json.loads(entry)["letter_id"] == letter["id"]

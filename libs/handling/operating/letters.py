@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 
 import structlog
 
@@ -29,6 +30,7 @@ from libs.messaging.dead_letters import (
 from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.messaging.topology import dead_queue
 from libs.persistence import inbox_housekeeping
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 
 LONGEST_BODY = 64 * 1024
@@ -41,8 +43,11 @@ MAY_BE_FORGOTTEN = (
 UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 """In place of the time at which a letter died, where the broker does not tell it."""
 
-AcceptAnew = Callable[[DeadLetter], Awaitable[None]]
-"""Records a letter in the service's database; returns once that is committed. Recording it twice has one effect.
+Append = Callable[[AsyncConnection], Awaitable[None]]
+"""Appends to the audit what an operator does, in the transaction that does it, as the last of it."""
+AcceptAnew = Callable[[DeadLetter, Append], Awaitable[None]]
+"""Records a letter and what is to be appended in one transaction of the service's database; returns once that is
+committed. Recording a letter twice has one effect.
 
 Raises:
     NotReplayable: it can never be accepted.
@@ -146,8 +151,8 @@ class Letters:
         async def before(letter: DeadLetter) -> None:
             if not command.apply_again:
                 await self._refuse_what_may_be_forgotten(letter)
-            await self._letters.accept[letter.queue.removesuffix(dead_queue(""))](letter)
-            await self._record(principal, "dead.replay", command, letter)
+            accept = self._letters.accept[letter.queue.removesuffix(dead_queue(""))]
+            await accept(letter, self._entry(principal, "dead.replay", command, letter))
 
         return await self._remove(command, before)
 
@@ -155,7 +160,8 @@ class Letters:
         self, principal: Principal, command: contract.RemoveDeadLetters, _: float
     ) -> Result:
         async def before(letter: DeadLetter) -> None:
-            await self._record(principal, "dead.discard", command, letter)
+            async with self._database.transaction() as connection:
+                await self._entry(principal, "dead.discard", command, letter)(connection)
 
         return await self._remove(command, before)
 
@@ -212,23 +218,22 @@ class Letters:
             )
         )
 
-    async def _record(
-        self,
+    @staticmethod
+    def _entry(
         principal: Principal,
         action: str,
         command: contract.RemoveDeadLetters,
         letter: DeadLetter,
-    ) -> None:
-        async with self._database.transaction() as connection:
-            await record(
-                connection,
-                principal,
-                action,
-                reason=command.reason,
-                queue=letter.queue,
-                letter_id=letter.id,
-                command_id=letter.envelope.id if letter.envelope else None,
-            )
+    ) -> Append:
+        return partial(
+            record,
+            principal=principal,
+            action=action,
+            reason=command.reason,
+            queue=letter.queue,
+            letter_id=letter.id,
+            command_id=letter.envelope.id if letter.envelope else None,
+        )
 
     def _queues(self, wanted: str | None) -> tuple[str, ...]:
         """The dead queues of this service that are wanted; none for a queue of another service."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from libs import tracing
 from libs.contracts.events import Event
 from libs.messaging.topology import EVENTS, events_queue
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.retries import RETRY_SECONDS
@@ -26,6 +27,7 @@ from services.webhook_dispatcher.repository.recording import Arrival
 
 FAULTS_OF_THE_EVENT = ("22", "23")
 """Classes of SQLSTATE: a value that cannot be stored, a constraint that is violated."""
+Last = Callable[[AsyncConnection], Awaitable[None]]
 
 
 def _is_fault_of_event(error: Exception) -> bool:
@@ -76,9 +78,12 @@ class Ingest:
         self._added = added
         self._log = structlog.get_logger("ingest")
 
-    async def record(self, events: Sequence[Event]) -> set[int]:
+    async def record(self, events: Sequence[Event], last: Last | None = None) -> set[int]:
         """Record the events, waiting for the database as long as it takes. Returns the indexes of events that can never
         be recorded.
+
+        Args:
+            last: what each transaction that records some of them ends with.
         """
         arrivals = dict(enumerate(recording.arrival_of(event) for event in events))
         accepted = {
@@ -88,7 +93,7 @@ class Ingest:
         }
         refused = set(arrivals) - set(accepted)
         if accepted:
-            refused |= await self._record(accepted)
+            refused |= await self._record(accepted, last)
         if refused:
             self._log.error("events_refused", count=len(refused))
             EVENTS_RECORDED.labels("refused").inc(len(refused))
@@ -98,9 +103,9 @@ class Ingest:
         today = self._clock().date()
         return today - self._retention <= arrival.day <= today + timedelta(days=1)
 
-    async def _record(self, arrivals: Mapping[int, Arrival]) -> set[int]:
+    async def _record(self, arrivals: Mapping[int, Arrival], last: Last | None) -> set[int]:
         try:
-            await self._until_recorded(list(arrivals.values()))
+            await self._until_recorded(list(arrivals.values()), last)
             return set()
         except DBAPIError as error:
             self._log.warning("batch_split", events=len(arrivals), exc_info=error)
@@ -108,17 +113,17 @@ class Ingest:
         for place, arrival in arrivals.items():
             self._partitions.forget()
             try:
-                await self._until_recorded([arrival])
+                await self._until_recorded([arrival], last)
             except DBAPIError as error:
                 self._log.error("event_not_recorded", event=str(arrival.id), exc_info=error)
                 refused.add(place)
         return refused
 
-    async def _until_recorded(self, arrivals: Sequence[Arrival]) -> None:
+    async def _until_recorded(self, arrivals: Sequence[Arrival], last: Last | None) -> None:
         """Raises DBAPIError when one of the events is at fault; other errors are logged, and it is tried again."""
         while True:
             try:
-                await self._commit(arrivals)
+                await self._commit(arrivals, last)
                 return
             except Exception as error:
                 if _is_fault_of_event(error):
@@ -126,11 +131,13 @@ class Ingest:
                 self._log.warning("not_recorded", events=len(arrivals), exc_info=error)
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _commit(self, arrivals: Sequence[Arrival]) -> None:
+    async def _commit(self, arrivals: Sequence[Arrival], last: Last | None) -> None:
         await self._partitions.ensure("event", {arrival.day for arrival in arrivals})
         due_at, started = self._clock(), time.perf_counter()
         async with self._database.transaction() as connection:
             recorded = await recording.record_batch(connection, arrivals, due_at)
+            if last is not None:
+                await last(connection)
             crash_point("webhook_dispatcher.ingesting")
         crash_point("webhook_dispatcher.ingested")
         INGEST_BATCH.observe(len(arrivals))
