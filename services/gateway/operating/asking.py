@@ -69,13 +69,8 @@ class Services:
         Raises:
             BanksideError: of 4xx, as a service answered. What is a fault or takes too long makes a service unreachable.
         """
-        asked = [name for name in rows if only in (None, name)]
         until = min(deadline, time.time() + seconds)
-        answered = await gather_or_cancel(
-            (self._data_or_error(rows[name], principal, command, until) for name in asked),
-            name="ask",
-        )
-        found = dict(zip(asked, answered, strict=True))
+        found = await self._answered(rows, principal, command, until, only)
         for answer in found.values():
             if isinstance(answer, BanksideError) and answer.status < 500:
                 raise answer
@@ -84,6 +79,47 @@ class Services:
             self._log.warning("service_unreachable", asked=rows[name].name, code=fault.code)
         answers = {name: item for name, item in found.items() if name not in faults}
         return Answers(answers, sorted(faults))
+
+    async def ask_for_one(
+        self,
+        rows: OfServices,
+        principal: Principal,
+        command: Command,
+        deadline: float,
+        *,
+        only: str | None = None,
+    ) -> Any:
+        """The data of the service that has what is asked for, of all of them or of `only` this one.
+
+        Raises:
+            NotFound: none has it.
+            BanksideError: a service that did not answer may have it.
+        """
+        until = deadline if only is not None else min(deadline, time.time() + ASK_SECONDS)
+        found = await self._answered(rows, principal, command, until, only)
+        error: BanksideError = NotFound()
+        for answer in found.values():
+            if not isinstance(answer, BanksideError):
+                return answer
+            if not isinstance(answer, NotFound):
+                error = answer
+        raise error
+
+    async def _answered(
+        self,
+        rows: OfServices,
+        principal: Principal,
+        command: Command,
+        deadline: float,
+        only: str | None,
+    ) -> dict[str, Any]:
+        """By service, side by side: the data of its reply, or the error that it answered or is taken for."""
+        asked = [name for name in rows if only in (None, name)]
+        answers = await gather_or_cancel(
+            (self._data_or_error(rows[name], principal, command, deadline) for name in asked),
+            name="ask",
+        )
+        return dict(zip(asked, answers, strict=True))
 
     async def ask_one(
         self,

@@ -92,25 +92,17 @@ class OfServices:
     async def get_command(
         self, principal: Principal, command: commands.FindCommandOf, deadline: float
     ) -> Result:
-        """The first service that has it. One that does not answer may be the one."""
-        asked = [command.service] if command.service is not None else [*commands.SERVICES]
-        unreachable: e.BanksideError | None = None
-        for service in asked:
-            try:
-                found = await self._services.ask_one(
-                    commands.FIND_OF,
-                    service,
-                    principal,
-                    _inner(commands.FindCommand, command),
-                    deadline,
-                )
-            except e.NotFound:
-                continue
-            except e.BanksideError as error:
-                unreachable = error
-                continue
-            return Result(data=found)
-        raise unreachable or e.NotFound(f"There is no unfinished command {command.command_id}.")
+        try:
+            found = await self._services.ask_for_one(
+                commands.FIND_OF,
+                principal,
+                _inner(commands.FindCommand, command),
+                deadline,
+                only=command.service,
+            )
+        except e.NotFound:
+            raise e.NotFound(f"There is no unfinished command {command.command_id}.") from None
+        return Result(data=found)
 
     async def list_dead_letters(
         self, principal: Principal, command: dead_letters.ListDeadLettersOf, deadline: float

@@ -86,6 +86,45 @@ def page_of(found: Answers, limit: int = 50, order: Order = Order.NEWEST) -> Any
     return merged(found, limit, order, lambda each: Place(each.at, each.id))
 
 
+async def find(onboarding: Answerer, payments: Answerer) -> Any:
+    own = {"gateway.operate_list_items": fails_as_handler(NotFound())}
+    services = Services(Sender(onboarding=onboarding, payments=payments), own)
+    return await services.ask_for_one(ROWS, SERVICE, ListPage(), time.time() + 5 * pace())
+
+
+async def test_what_one_service_has_is_found_though_another_one_does_not_answer() -> None:
+    found = await find(fails(Unavailable()), answers(item(1, "a")))
+
+    assert [each.id for each in found.items] == ["a"]
+
+
+async def test_services_are_asked_side_by_side_for_what_one_of_them_has() -> None:
+    is_asked = asyncio.Event()
+
+    async def waits_for_the_other() -> Any:
+        await is_asked.wait()
+        raise NotFound
+
+    async def answer() -> Any:
+        is_asked.set()
+        return await answers(item(1, "a"))()
+
+    async with asyncio.timeout(10 * pace()):
+        found = await find(waits_for_the_other, answer)
+
+    assert [each.id for each in found.items] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("of_payments", "told"), [(NotFound(), NotFound), (Unavailable(), Unavailable)]
+)
+async def test_what_none_has_is_not_found_unless_one_did_not_answer(
+    of_payments: Exception, told: type[Exception]
+) -> None:
+    with pytest.raises(told):
+        await find(fails(NotFound()), fails(of_payments))
+
+
 async def test_answers_are_merged_by_time_and_cut_to_the_page() -> None:
     services = Services(
         Sender(onboarding=answers(item(3, "a"), item(1, "b")), payments=answers(item(2, "c"))), OWN
