@@ -7,7 +7,7 @@
 - *Slow* is an endpoint from an attempt of 5 s or more, answered or not, until an attempt is answered within 2 s.
 - *Dead* is an endpoint without a success for 5 days, and with at least 10 failed events over at least 24 hours. While
   the circuit breaker is open few attempts are made, and events seldom fail for good: an event that has been due for as
-  long as a whole schedule counts as failed too.
+  long as a whole schedule, and for a day, counts as failed too.
 - An address that is forbidden counts as one that was not reached: a subscriber must not see by the pauses, or by the
   end of the subscription, which names the internal network has.
 - An attempt that was not made for a reason of our own changes nothing, and is none of the schedule: it is tried again
@@ -74,18 +74,23 @@ def is_dead(health: Health, standing: Standing, now: datetime) -> bool:
     """Whether the endpoint is dead, by the rule above.
 
     Args:
-        standing: `overdue` counts deliveries that have been due for a whole schedule, up to `FAILED_EVENTS`.
+        standing: `overdue` counts deliveries that were due before `overdue_before`, up to `FAILED_EVENTS`.
     """
     if _succeeded_lately(health.last_success_at or standing.known_since, now):
         return False
     if standing.overdue >= FAILED_EVENTS:
-        return True  # each of them for longer than a day
+        return True
     since = health.failing_since
     return (
         since is not None
         and now - since >= FAILED_OVER
         and health.failed_events + standing.overdue >= FAILED_EVENTS
     )
+
+
+def overdue_before(now: datetime, whole_schedule: timedelta) -> datetime:
+    """A delivery that waits and was due before this counts as failed: for a whole schedule, a day at least."""
+    return now - max(whole_schedule, FAILED_OVER)
 
 
 def _succeeded_lately(last: datetime | None, now: datetime) -> bool:

@@ -20,7 +20,12 @@ import structlog
 from libs.persistence.engine import Database
 from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
-from services.webhook_dispatcher.engine.health import FAILED_EVENTS, is_dead, may_be_dead
+from services.webhook_dispatcher.engine.health import (
+    FAILED_EVENTS,
+    is_dead,
+    may_be_dead,
+    overdue_before,
+)
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.schedule import whole_seconds
 from services.webhook_dispatcher.metrics import MADE_UNAVAILABLE
@@ -116,7 +121,7 @@ class Unavailability:
                 standing = await endpoints.standing(
                     connection,
                     subscription_id,
-                    due_before=now - self._whole_schedule,
+                    due_before=overdue_before(now, self._whole_schedule),
                     most=FAILED_EVENTS,
                 )
                 if not is_dead(health, standing, now):

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from uuid_utils import uuid7
 
-from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from libs.contracts.ids import id_of
 from libs.contracts.model import Model
 from libs.contracts.principal import Principal
@@ -234,6 +234,8 @@ async def change_strays(database: Database, subscription_id: UUID, status: stray
     """Have the deliveries follow the new status, for as long as the subscription has it.
 
     None of them is sent meanwhile: claims go by the subscription's status.
+
+    Raises OutcomePending: held ones of an active subscription stay locked. Of other statuses upkeep changes the rest.
     """
     pauses = 0
     while pauses <= MOST_PAUSES:
@@ -247,3 +249,5 @@ async def change_strays(database: Database, subscription_id: UUID, status: stray
                 return
         pauses += 1
         await asyncio.sleep(PAUSE_SECONDS)
+    if status == "active":
+        raise OutcomePending

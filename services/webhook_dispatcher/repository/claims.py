@@ -25,12 +25,14 @@ EVER = datetime.fromtimestamp(0, UTC)
 MOST_SUBSCRIPTIONS = 1000
 """Subscriptions that one claim looks at."""
 
+# Other processes wait for the lock: one that stops within a claim keeps it for 3 s (`libs.persistence.idle_locks`).
 # Every statement of a claim reads a few rows at the ends of indexes. The planner cannot know this, since it does not
 # depend on the number of rows, and would read a large table from end to end.
 _OPENING = """
     BEGIN;
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
         set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+        set_config('idle_in_transaction_session_timeout', '3000', true),
         pg_advisory_xact_lock(hashtext(current_schema()), hashtext('claims'))
     """
 _WITH_WORK = """

@@ -18,10 +18,11 @@ from libs import tracing
 from libs.contracts.events import Event
 from libs.contracts.request_context import request_context
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from services.webhook_dispatcher.repository.events import parse_event_id
 from services.webhook_dispatcher.tables import event_position
 
-_LOCK = select(event_position.c.last).with_for_update()
+_LOCK = select(event_position.c.last, ENDED_WHEN_IDLE).with_for_update()
 # One statement for batches from the broker and for single events of commands, whose transactions are SQLAlchemy's.
 # Customers' subscriptions and partners' are looked up apart, so that each lookup has its part of the index. A partner
 # gets no events about its customers' subscriptions (see `repository/events.py`). The ids of deliveries are UUIDv7

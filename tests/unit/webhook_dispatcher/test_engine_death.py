@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from services.webhook_dispatcher.engine.health import is_dead, may_be_dead
+from services.webhook_dispatcher.engine.health import is_dead, may_be_dead, overdue_before
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
 from services.webhook_dispatcher.engine.schedule import whole_seconds
 from services.webhook_dispatcher.repository.endpoints import Health, Standing
@@ -30,6 +30,15 @@ def failing(**changes: Any) -> Health:
         "failed_events": 10,
     }
     return Health(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(("schedule_hours", "hours"), [(0.2, 24), (91, 91)])
+def test_a_delivery_is_overdue_after_a_whole_schedule_and_no_sooner_than_after_a_day(
+    schedule_hours: float, hours: int
+) -> None:
+    overdue = overdue_before(NOW, timedelta(hours=schedule_hours))
+
+    assert overdue == NOW - timedelta(hours=hours)
 
 
 def test_ten_failed_events_over_a_day_without_success_for_five_make_an_endpoint_dead() -> None:

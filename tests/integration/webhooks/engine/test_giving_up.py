@@ -7,13 +7,23 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
+from libs.contracts.errors import OutcomePending
 from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.repository import endpoints, strays, subscriptions
+from services.webhook_dispatcher.handlers import subscriptions as handlers
+from services.webhook_dispatcher.repository import (
+    claims,
+    endpoints,
+    recording,
+    strays,
+    subscriptions,
+)
 from services.webhook_dispatcher.repository.endpoints import Health, Standing
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.pace import pace
@@ -66,13 +76,7 @@ async def test_strays_are_found_by_an_index_that_has_no_others(
 ) -> None:
     subscription = await rig.subscribe("/a", status=status)
     others = "pending" if status == "active" else "held"
-    await rig.change(
-        "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,"
-        " created_at) SELECT gen_random_uuid(), :id, 't_1', current_date, gen_random_uuid(), 'person.updated',"
-        " :state, CASE WHEN :state = 'held' THEN now() END, now(), now() FROM generate_series(1, 20000)",
-        id=subscription,
-        state=others,
-    )
+    await add_deliveries(rig, subscription, others, 20_000)
     scans = text("SELECT pg_stat_get_xact_numscans(CAST(:index AS regclass))")
 
     async with rig.database.transaction() as connection:
@@ -107,6 +111,64 @@ async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
 
 async def any_of(found: list[UUID]) -> bool:
     return bool(found)
+
+
+async def add_deliveries(rig: Rig, subscription_id: UUID, state: str, count: int) -> None:
+    await rig.change(
+        "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,"
+        " created_at) SELECT gen_random_uuid(), :id, 't_1', current_date, gen_random_uuid(), 'person.updated',"
+        " :state, CASE WHEN :state = 'held' THEN now() END, now(), now() FROM generate_series(1, :count)",
+        id=subscription_id,
+        state=state,
+        count=count,
+    )
+
+
+async def test_a_change_to_active_is_not_done_while_a_held_delivery_is_locked(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handlers, "PAUSE_SECONDS", 0.0)
+    subscription = await rig.subscribe("/a")
+    await add_deliveries(rig, subscription, "held", 2)
+
+    async with rig.database.driver_transaction() as recording:
+        await recording.fetch("SELECT 1 FROM delivery LIMIT 1 FOR UPDATE")
+        with pytest.raises(OutcomePending):
+            await handlers.change_strays(rig.database, subscription, "active")
+    await handlers.change_strays(rig.database, subscription, "active")
+
+    assert {row.state for row in await rig.deliveries(subscription)} == {"pending"}
+
+
+async def test_a_process_that_stops_amid_a_claim_or_a_record_holds_up_the_others_for_seconds(
+    rig: Rig,
+) -> None:
+    async def stop_amid_claim() -> None:
+        with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+            async with claims.claiming(rig.database) as connection:
+                stopped.release()
+                await go_on.wait()
+                await connection.fetchval("SELECT 1")
+
+    async def stop_amid_record() -> None:
+        with pytest.raises(DBAPIError):
+            async with rig.database.transaction() as connection:
+                await recording.lock_positions(connection)
+                stopped.release()
+                await go_on.wait()
+                await connection.execute(text("SELECT 1"))
+
+    stopped, go_on = asyncio.Semaphore(0), asyncio.Event()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(stop_amid_claim())
+        group.create_task(stop_amid_record())
+        for _ in range(2):
+            await stopped.acquire()
+
+        # Without an error: a statement that waits for a lock is cancelled after 13.5 s.
+        async with claims.claiming(rig.database), rig.database.transaction() as connection:
+            await recording.lock_positions(connection)
+        go_on.set()
 
 
 async def test_a_new_url_of_an_old_subscription_has_five_days_for_its_first_success(
