@@ -100,17 +100,19 @@ async def read_pages(
     deadline: float,
     most_pages: int,
     too_many: str | None = None,
+    begins: str | None = None,
 ) -> AsyncIterator[CursorPage[RowT]]:
     """The pages of a list from its beginning.
 
     Args:
+        begins: the cursor of the first page, of a list that was read in part.
         too_many: the detail of the error when the list has more pages.
 
     Raises:
         ProviderTimeout, Unavailable: there is no usable answer.
         ProviderError: likewise, or the list has more pages.
     """
-    cursor = None
+    cursor = begins
     for _ in range(most_pages):
         page = await read_page(client, operation, call, cursor, deadline=deadline)
         yield page

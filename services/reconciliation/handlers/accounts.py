@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from libs.contracts.reconciliation import RecordedCustomer
+from libs.contracts.reconciliation import RecordedAccount, RecordedCustomer
 from services.reconciliation.handlers.parties import FINAL
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreAccount
@@ -36,7 +36,7 @@ def judge_accounts(
                 kind
                 for kind, is_different in (
                     ("account_owner", theirs.customer_id != business_id),
-                    ("account_number", theirs.account_number not in (None, ours.account_number)),
+                    ("account_number", _has_another_number(ours, theirs)),
                     ("account_status", theirs.status != ours.status),
                     ("account_of_denied_customer", _is_left_open(customer, theirs)),
                 )
@@ -45,6 +45,15 @@ def judge_accounts(
         side = {"account_number": ours.account_number, "status": ours.status}
         found += [_difference(kind, business_id, account_id, side, theirs) for kind in kinds]
     return found
+
+
+def _has_another_number(ours: RecordedAccount, theirs: CoreAccount) -> bool:
+    """Numbers of a closed account may be taken away from it."""
+    return (
+        theirs.status != CLOSED
+        and theirs.account_number is not None
+        and theirs.account_number != ours.account_number
+    )
 
 
 def _is_left_open(customer: RecordedCustomer | None, account: CoreAccount) -> bool:

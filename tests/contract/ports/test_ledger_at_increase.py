@@ -190,6 +190,21 @@ async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
     assert foreign == []
 
 
+async def test_the_first_of_more_numbers_than_a_page_has_is_the_accounts(
+    bank: IncreaseLedgerBank,
+) -> None:
+    bank.running.bank.conduct.page_limit = 1
+    opened = await bank.open_account()
+    [first] = (await bank.increase.account_numbers.list(account_id=opened.account_id)).data
+    await bank.increase.account_numbers.create(
+        account_id=opened.account_id, name="Another", idempotency_key=uuid.uuid4().hex
+    )
+
+    account = await bank.financial.account(opened.account_id, soon())
+
+    assert account.account_number == first.account_number
+
+
 async def test_of_more_ach_requests_than_are_listed_each_is_found_by_its_id(
     bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,17 @@ async def test_a_reason_that_cannot_be_stored_does_not_stop_the_news_of_others(
     assert (await bench.found(completed)).state is WireState.COMPLETED
 
 
+async def test_a_return_tells_of_a_completion_that_was_not_heard_of(bench: Bench) -> None:
+    returned = await bench.wire(WireState.SUBMITTED)
+    bench.core.events = [entry("wire.returned", returned, reason="account_closed")]
+
+    await bench.apply_feed()
+
+    wire = await bench.found(returned)
+    assert [step.state for step in wire.history][-2:] == [WireState.COMPLETED, WireState.RETURNED]
+    assert wire.reason_detail == "account_closed"
+
+
 @pytest.mark.parametrize("kind", ["account.restricted", "wire.completed"])
 async def test_an_entry_without_a_wire_is_passed_over(bench: Bench, kind: str) -> None:
     completed = await bench.wire(WireState.SUBMITTED)

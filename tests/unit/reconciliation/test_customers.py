@@ -135,6 +135,17 @@ async def test_what_differs_is_named(books: Books, rows: str, row: Any, kind: st
     assert found == kind
 
 
+async def test_numbers_of_an_account_that_is_closed_on_both_sides_are_not_compared(
+    books: Books,
+) -> None:
+    books.accounts.rows[0] = r.core_account(status="closed", account_number="")
+    [account] = r.our_customer().accounts
+    closed = account.model_copy(update={"status": "closed"})
+    books.ours = FakeOnboarding([r.our_customer(accounts=[closed])])
+
+    assert await books.names() == set()
+
+
 async def test_a_field_that_differs_shows_both_values_and_a_sensitive_one_its_name(
     books: Books,
 ) -> None:

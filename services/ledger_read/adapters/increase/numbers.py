@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cachetools import LRUCache
 
-from libs.providers.increase.lists import LARGEST_PAGE
+from libs.providers.increase.account_numbers import LIST_NUMBERS, first_page, with_the_rest
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import lost_accounts
 
@@ -26,12 +26,9 @@ class AccountNumbers:
         if known is not None:
             return known
         page = await self._reader.of_account(
-            account_id,
-            "list_account_numbers",
-            lambda sdk: sdk.account_numbers.list(account_id=account_id, limit=LARGEST_PAGE),
-            deadline,
+            account_id, LIST_NUMBERS, lambda sdk: first_page(sdk, account_id), deadline
         )
-        numbers = [number for number in page.data if number.account_id == account_id]
+        numbers = await with_the_rest(self._reader.client, account_id, page, deadline=deadline)
         if not numbers:
             raise lost_accounts([account_id])
         first = min(numbers, key=lambda number: (number.created_at, number.id))

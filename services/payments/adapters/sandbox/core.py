@@ -178,5 +178,7 @@ def _entry(item: Any) -> FeedEntry:
         wire_state=state,
         occurred_at=event.occurred_at,
         reason=event.reason,
+        # The entry of its completion may have come while the wire was not known here, or be skipped.
+        earlier_states=(WireState.COMPLETED,) if state is WireState.RETURNED else (),
     )
     return FeedEntry(position=event.position, type=event.type, report=report)

@@ -6,12 +6,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from increase import AsyncIncrease
-from increase.types import Account, AccountNumber, ExternalAccount, WireTransfer
+from increase.types import Account, ExternalAccount, WireTransfer
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
+from libs.providers.increase.account_numbers import LIST_NUMBERS, first_page, with_the_rest
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import is_followed
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, read_page, retrieve_each
@@ -137,22 +138,16 @@ async def _numbers(
 ) -> Mapping[str, str]:
     """The first number that each account got, as long as it is active: the one that was made with the account."""
 
-    async def listed(sdk: AsyncIncrease, account_id: str) -> Sequence[AccountNumber]:
-        page = await sdk.account_numbers.list(account_id=account_id, limit=LARGEST_PAGE)
-        return page.data
-
-    made = await retrieve_each(
-        client, "list_account_numbers", listed, account_ids, deadline=deadline
+    first_pages = await retrieve_each(
+        client, LIST_NUMBERS, first_page, account_ids, deadline=deadline
     )
-    active = {
-        account_id: [one for one in numbers if one.status == "active"]
-        for account_id, numbers in made.items()
-    }
-    return {
-        account_id: min(numbers, key=lambda one: one.created_at).account_number
-        for account_id, numbers in active.items()
-        if numbers
-    }
+    first = {}
+    for account_id, page in first_pages.items():
+        numbers = await with_the_rest(client, account_id, page, deadline=deadline)
+        active = [number for number in numbers if number.status == "active"]
+        if active:
+            first[account_id] = min(active, key=lambda one: one.created_at).account_number
+    return first
 
 
 def _account(account: Account, number: str | None) -> CoreAccount:
