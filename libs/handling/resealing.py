@@ -38,7 +38,7 @@ class Digests:
         variable: sets the lookup keys.
         key_ids: the first one is that of the present key.
         renew: makes a digest by the present key for each value, and removes those whose key is off the ring. Takes the
-            `last` of the step before, and until when the step may go on, by the loop's clock. Raises ValueError for a
+            `last` of the step before, and until when the step may go on, by the loop's clock. Raises NotAPlace for a
             `last` that is none.
     """
 

@@ -25,6 +25,10 @@ from libs.persistence.sealing import CannotOpen, Keyring
 BATCH = 500
 
 
+class NotAPlace(Exception):
+    """Where a step is to begin is none of the places where one may end."""
+
+
 @dataclass(frozen=True, slots=True)
 class SealedColumn:
     """A column with sealed values.
@@ -131,7 +135,7 @@ class ColumnWalk:
             after: `WalkedOver.last` of the step before, as texts; without, the walk begins.
 
         Raises:
-            ValueError: `after` is no primary key of the table.
+            NotAPlace: `after` is no primary key of the table.
         """
         done = WalkedOver(last=None if after is None else self._key_of(after))
         while True:
@@ -149,11 +153,12 @@ class ColumnWalk:
                 return done
 
     def _key_of(self, texts: Sequence[str]) -> tuple[Any, ...]:
-        if len(texts) != len(self._keys):
-            raise ValueError("not a primary key of the table")
-        return tuple(
-            key.type.python_type(text) for key, text in zip(self._keys, texts, strict=True)
-        )
+        try:
+            return tuple(
+                key.type.python_type(text) for key, text in zip(self._keys, texts, strict=True)
+            )
+        except ValueError:
+            raise NotAPlace from None
 
     async def _walk_over(
         self, connection: AsyncConnection, batch: Sequence[Any], done: WalkedOver

@@ -15,17 +15,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+import msgspec
+from pydantic import ValidationError
 from sqlalchemy import ARRAY, Row, Text, any_, bindparam, cast, delete, select, update
 from sqlalchemy.dialects.postgresql import BYTEA, insert
 
 from libs.contracts.customers import Business, ExternalBankAccount
+from libs.contracts.exact_json import NotExactJson
 from libs.contracts.onboarding_operations import UPDATE_BUSINESS
 from libs.contracts.sensitive import Sealer
 from libs.handling.payloads import open_body
 from libs.handling.resealing import Renewed
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
-from libs.persistence.resealing import BATCH
+from libs.persistence.resealing import BATCH, NotAPlace
 from libs.persistence.sealing import CannotOpen, LookupKeys
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.ordering import ordering_key
@@ -123,8 +126,11 @@ def _place(after: str | None) -> tuple[int, UUID]:
         return 0, FIRST
     part, _, last = after.partition(":")
     if part not in ("0", "1"):
-        raise ValueError("not a place of this walk")
-    return int(part), UUID(last)
+        raise NotAPlace
+    try:
+        return int(part), UUID(last)
+    except ValueError:
+        raise NotAPlace from None
 
 
 class _Step:
@@ -151,8 +157,8 @@ class _Step:
             digests = locked.get(row.customer_id, [])
             try:
                 eins = [*self._eins_of(row, changes)]
-            except CannotOpen:
-                continue
+            except (CannotOpen, ValidationError, NotExactJson, msgspec.MsgspecError):
+                continue  # also a command that only another release can read, which is parked
             if await self._renew_hold(connection, row, digests, eins):
                 del outdated[row.customer_id]
         for digests in outdated.values():

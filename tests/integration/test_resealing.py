@@ -247,7 +247,7 @@ async def test_an_ein_that_an_unfinished_change_holds_is_held_by_the_new_key(
             await ein_holds.take(transaction, tenant, customer_id, old.vault.ein_digests(ein))
     command_id = uuid4()
     command = UpdateBusiness.model_validate(
-        {"customer_id": str(customer_id), "business": {"ein": wanted}}
+        {"customer_id": str(customer_id), "business": {"ein": wanted, "phone": "+12125550188"}}
     )
     envelope = Caller(sealer_of(secrets, "gateway")).envelope(
         *(UPDATE_BUSINESS, PRINCIPAL, command),
@@ -255,7 +255,9 @@ async def test_an_ein_that_an_unfinished_change_holds_is_held_by_the_new_key(
         request_id="r",
         deadline=time.time(),
     )
-    await record(connection, UPDATE_BUSINESS, command_id, body=bytes(envelope.body))
+    body = bytes(envelope.body)
+    of_another_release = body.replace(b"+12125550188", b"a form of its own")
+    await record(connection, UPDATE_BUSINESS, command_id, body=of_another_release)
     key = ordering_key(tenant, customer_id)
     await connection.execute("UPDATE inbox SET ordering_key = $1", key)
 
@@ -269,12 +271,15 @@ async def test_an_ein_that_an_unfinished_change_holds_is_held_by_the_new_key(
         return {digest for ein in eins for digest in store.vault.ein_digests(ein)}
 
     keys = rings.settings[variable]
+    unreadable = await reseal_with(keys)
+    await connection.execute("UPDATE inbox SET body = $1", body)
     too_early = await reseal_with(new_keys)
     during = await reseal_with(keys)
     after = await reseal_with(new_keys)
 
     [old_id] = old_keys.key_ids
     before = digests_by(old, present, wanted, abandoned)
+    assert unreadable == (1, {old_id: 1}, before)
     assert too_early == (1, {old_id: 1}, before)
     assert during == (
         0,

@@ -16,7 +16,7 @@ from libs.handling.operating.places import not_a_place
 from libs.handling.queries import QueryHandler
 from libs.handling.resealing import SealedStore
 from libs.persistence.engine import Database
-from libs.persistence.resealing import ColumnWalk
+from libs.persistence.resealing import ColumnWalk, NotAPlace
 
 STEP_SECONDS = 2.0
 """A step ends with the first batch that ends after this time."""
@@ -52,7 +52,7 @@ class Resealing:
             if at.part < len(self._store.columns):
                 return Result(data=await self._over_column(at, until))
             return Result(data=await self._over_digests(at, until))
-        except ValueError:
+        except NotAPlace:
             raise not_a_place("body") from None
 
     async def _over_column(self, at: _At, until: float) -> contract.ResealStep:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
 from libs.contracts.customers import CustomerStatus
-from libs.contracts.errors import AlreadyExists, InvalidState
+from libs.contracts.errors import AlreadyExists, Invalid, InvalidState
 from libs.contracts.model import Model
 from libs.handling.commands import NeedsOperator
 from libs.persistence.async_engine import AsyncConnection
 from libs.providers.writing import ProviderWrite
 from services.onboarding import amending, states
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.handlers.verdicts import follow_verdict
+from services.onboarding.handlers.verdicts import follow_verdict, issues_of
 from services.onboarding.models import CustomerFile, CustomerRecord, Verification
 from services.onboarding.ports import Changes, CoreCustomer
 from services.onboarding.repository import steps
@@ -33,6 +34,26 @@ def refuse_when_final(customer: CustomerRecord) -> None:
     """Raises InvalidState: a denied or canceled customer is not changed any more."""
     if customer.status in states.FINAL:
         raise InvalidState(f"The customer is {customer.status}.")
+
+
+@contextmanager
+def of_a_change_that_has_begun(has_begun: bool) -> Iterator[None]:
+    """What this release refuses of a change is not told as refused when a provider may have the change: an earlier
+    release accepted it.
+
+    Raises:
+        NeedsOperator: instead of Invalid.
+    """
+    try:
+        yield
+    except Invalid as error:
+        if not has_begun:
+            raise
+        places = ", ".join(".".join(map(str, item["loc"])) for item in error.errors)
+        raise NeedsOperator(
+            f"A provider may have this change, and this release does not accept what it makes of the record ({places}):"
+            " have the command retried by the release that accepted it."
+        ) from error
 
 
 async def refuse_to_overtake(
@@ -145,9 +166,18 @@ def is_news(known: Verification | None, answer: Verification) -> bool:
 
 
 async def follow_answer(
-    connection: AsyncConnection, parts: Parts, file: CustomerFile
+    connection: AsyncConnection, parts: Parts, before: CustomerFile, file: CustomerFile
 ) -> CustomerFile:
-    """As `follow_verdict`, after an update's answer was taken over. Approval comes by a decision only."""
-    if states.overall(file.verifications) is CustomerStatus.APPROVED:
+    """As `follow_verdict`, after an update's answer was taken over. Approval comes by a decision only.
+
+    Args:
+        before: the customer as it was before that.
+    """
+    verdict = states.overall(file.verifications)
+    if verdict is CustomerStatus.APPROVED:
         return file
+    is_wanted = verdict is file.customer.status is CustomerStatus.AWAITING_DOCUMENTS
+    if is_wanted and issues_of(file) != issues_of(before):
+        # The last event tells of what was wanted before.
+        await parts.events.of_customer(connection, states.EVENTS[verdict], file.customer)
     return await follow_verdict(connection, parts, file)

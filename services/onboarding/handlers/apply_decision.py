@@ -22,9 +22,9 @@ from services.onboarding import states
 from services.onboarding.handlers.amendment import refuse_to_overtake
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.handlers.verdicts import follow_verdict
+from services.onboarding.handlers.verdicts import follow_verdict, issues_of
 from services.onboarding.ids import DECISION, derived
-from services.onboarding.models import CustomerFile, CustomerRecord, ProviderIssue, Verification
+from services.onboarding.models import CustomerFile, CustomerRecord, Verification
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import open_commands, steps
 
@@ -219,13 +219,13 @@ class ApplyDecisionHandler:
                 raise OutcomePending
             await self._take_over(connection, file, said)
             return file
-        before = _issues_of(file)
+        before = issues_of(file)
         await self._take_over(connection, file, said)
         file = await parts.locked_file(connection, tenant, customer_id)
         verdict = states.overall(file.verifications)
         current = file.customer.status
         if verdict in (current, CustomerStatus.PENDING) or _is_to_be_opened(file):
-            if verdict is current and _issues_of(file) != before:
+            if verdict is current and issues_of(file) != before:
                 # What is wanted has changed, and the state has not: the last event tells of what was wanted before.
                 is_wanted = current is CustomerStatus.AWAITING_DOCUMENTS
                 name = states.EVENTS[current] if is_wanted else "customer.updated"
@@ -259,11 +259,6 @@ class ApplyDecisionHandler:
                 await parts.events.of_person(
                     connection, "person.updated", now.person(person.person_id)
                 )
-
-
-def _issues_of(file: CustomerFile) -> list[tuple[ProviderIssue, ...]]:
-    records = [file.customer.verification, *(person.verification for person in file.persons)]
-    return [() if record is None else record.issues for record in records]
 
 
 def _is_of(file: CustomerFile, verification: Verification) -> bool:

@@ -24,6 +24,7 @@ from services.onboarding.handlers.amendment import (
     follow_answer,
     identity_id_of,
     is_news,
+    of_a_change_that_has_begun,
     refuse_to_overtake,
     refuse_when_final,
     taken,
@@ -31,7 +32,7 @@ from services.onboarding.handlers.amendment import (
 )
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.models import CustomerRecord, Verification
-from services.onboarding.repository import ein_holds
+from services.onboarding.repository import ein_holds, steps
 from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
@@ -90,7 +91,7 @@ class UpdateBusinessHandler:
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
             OutcomePending: its onboarding is not over.
-            NeedsOperator: an earlier change of the customer is not over.
+            NeedsOperator: an earlier change of the customer is not over, or this release refuses one that has begun.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         customer_id = id_of(command.customer_id)
@@ -98,12 +99,18 @@ class UpdateBusinessHandler:
             customer = await store.customers.find(connection, tenant, customer_id, lock=True)
             if customer is None:
                 raise NotFound
-            refuse_when_final(customer)
+            has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
+            if not has_begun:
+                refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
             await refuse_to_overtake(connection, customer, saga_id)
             business = await store.customers.business(connection, customer)
-            amended = amending.amended_business(business, command.business)
+            with of_a_change_that_has_begun(has_begun):
+                amended = amending.amended_business(business, command.business)
+            if has_begun and amended == business:
+                return customer, business, amended  # recorded, perhaps with the customer's end
+            refuse_when_final(customer)
             digests = store.vault.ein_digests(amended.ein)
             holders = await ein_holds.take(connection, tenant, customer_id, digests)
             if holders != [customer_id]:
@@ -127,7 +134,7 @@ class UpdateBusinessHandler:
     ) -> None:
         parts, tenant, customer_id = self._parts, customer.tenant, customer.customer_id
         async with drive.transaction() as connection:
-            file = await parts.locked_file(connection, tenant, customer_id)
+            file = before = await parts.locked_file(connection, tenant, customer_id)
             await parts.store.customers.set_business(connection, customer, amended)
             await ein_holds.keep_only(
                 connection, tenant, customer_id, parts.store.vault.ein_digests(amended.ein)
@@ -138,6 +145,6 @@ class UpdateBusinessHandler:
             await parts.events.of_customer(connection, "customer.updated", customer)
             if has_news:
                 file = await parts.locked_file(connection, tenant, customer_id)
-                await follow_answer(connection, parts, file)
+                await follow_answer(connection, parts, before, file)
             crash_point("onboarding.business_updated.committing")
         crash_point("onboarding.business_updated.committed")

@@ -25,6 +25,7 @@ from services.onboarding.handlers.amendment import (
     follow_answer,
     identity_id_of,
     is_news,
+    of_a_change_that_has_begun,
     refuse_to_overtake,
     refuse_when_final,
     write_to_providers,
@@ -40,6 +41,7 @@ from services.onboarding.models import (
 )
 from services.onboarding.ordering import ordering_key
 from services.onboarding.ports import Changes, CoreCustomer, KnownPerson
+from services.onboarding.repository import steps
 from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
@@ -113,7 +115,7 @@ class UpdatePersonHandler:
         Raises:
             NotFound, InvalidState, Invalid: the caller's fault.
             OutcomePending: the onboarding of its business is not over.
-            NeedsOperator: an earlier change of the customer is not over.
+            NeedsOperator: an earlier change of the customer is not over, or this release refuses one that has begun.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         person_id = id_of(command.person_id)
@@ -128,13 +130,19 @@ class UpdatePersonHandler:
             raise OutcomePending
         async with drive.transaction() as connection:
             file = await self._parts.locked_file(connection, tenant, customer_id)
-            refuse_when_final(file.customer)
+            has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
+            if not has_begun:
+                refuse_when_final(file.customer)
             if file.customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
             await refuse_to_overtake(connection, file.customer, saga_id)
             details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
-        amended = amending.amended_person(details, command)
-        _check_together(file, person_id, amended)
+        with of_a_change_that_has_begun(has_begun):
+            amended = amending.amended_person(details, command)
+            _check_together(file, person_id, amended)
+        if not has_begun or amended != details:
+            refuse_when_final(file.customer)
+        # Otherwise it is recorded, perhaps with the customer's end.
         return file, file.person(person_id), details, amended
 
     async def _keep_identity(
@@ -153,7 +161,7 @@ class UpdatePersonHandler:
     ) -> None:
         parts, tenant, customer_id = self._parts, person.tenant, person.customer_id
         async with drive.transaction() as connection:
-            await parts.locked_file(connection, tenant, customer_id)
+            before = await parts.locked_file(connection, tenant, customer_id)
             await parts.store.persons.set_details(connection, person, amended)
             has_news = is_news(person.verification, written.verification)
             if has_news:
@@ -167,7 +175,7 @@ class UpdatePersonHandler:
                 connection, "person.updated", file.person(person.person_id)
             )
             if has_news:
-                await follow_answer(connection, parts, file)
+                await follow_answer(connection, parts, before, file)
             crash_point("onboarding.person_updated.committing")
         crash_point("onboarding.person_updated.committed")
 

@@ -9,7 +9,7 @@ from libs.contracts.customers import CustomerStatus
 from libs.persistence.async_engine import AsyncConnection
 from services.onboarding import states
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile
+from services.onboarding.models import CustomerFile, ProviderIssue
 
 TRANSITIONS_REFUSED = Counter(
     "bankside_onboarding_transitions_refused",
@@ -17,6 +17,12 @@ TRANSITIONS_REFUSED = Counter(
     ("current", "following"),
 )
 _log = structlog.get_logger("verdicts")
+
+
+def issues_of(file: CustomerFile) -> list[tuple[ProviderIssue, ...]]:
+    """What the identity provider finds with the business and with each person."""
+    records = [file.customer.verification, *(person.verification for person in file.persons)]
+    return [() if record is None else record.issues for record in records]
 
 
 async def follow_verdict(

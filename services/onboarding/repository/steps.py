@@ -147,6 +147,13 @@ _OF_ANOTHER_SAGA = select(
 _HAS_BEGUN = select(
     exists().where(_IS_THE_STEP, or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)))
 )
+_HAS_SAGA_BEGUN = select(
+    exists().where(
+        _T.saga_id == bindparam("of_saga"),
+        _T.tenant == bindparam("tenant"),
+        or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)),
+    )
+)
 _COMMAND_OF = (
     select(_T.command_id)
     .where(
@@ -350,6 +357,12 @@ async def has_begun(connection: AsyncConnection, saga: SagaName, name: str) -> b
     """Whether a provider may know of the step."""
     step = {"of_saga": saga.saga_id, "of_name": name}
     found = await connection.execute(_HAS_BEGUN, step)
+    return bool(found.scalar_one())
+
+
+async def has_saga_begun(connection: AsyncConnection, tenant: str, saga_id: UUID) -> bool:
+    """Whether a provider may know of a step of the saga."""
+    found = await connection.execute(_HAS_SAGA_BEGUN, {"of_saga": saga_id, "tenant": tenant})
     return bool(found.scalar_one())
 
 

@@ -13,12 +13,13 @@ from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, Upd
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
+from libs.contracts.result import Result
 from libs.handling.commands import NeedsOperator
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, parking
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
 from services.onboarding.handlers import apply_decision
-from services.onboarding.models import Verification
+from services.onboarding.models import ProviderIssue, Verification
 from services.onboarding.ports import CoreCustomer
 from services.onboarding.repository.onboarding_commits import DECIDE
 from tests.integration.onboarding.desk import application, bank_account, business
@@ -451,3 +452,76 @@ async def test_of_a_new_identity_the_provider_is_asked_when_an_update_that_waite
         await handling.drive_decisions()
 
     assert await handling.status() == "approved"
+
+
+async def test_a_change_that_a_provider_may_have_is_not_refused_by_a_stricter_release(
+    handling: Handling,
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    update = await handling.accept(table.UPDATE_BUSINESS.name)
+    await handling.order(update)
+    change = UpdateBusiness.model_validate(
+        {"customer_id": str(await handling.customer_id()), "business": {"dba": "New"}}
+    )
+    handling.bank.answers["update_customer"] += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await handling.drive(update, change)
+    # As a release before may have stored it, whose rule of telephone numbers was another.
+    await handling.value(
+        """UPDATE customers SET business = jsonb_set(business, '{phone}', '"+1999"') WHERE tenant = :tenant
+        RETURNING customer_id"""
+    )
+
+    with pytest.raises(NeedsOperator, match=r"body\.business\.phone"):
+        await handling.drive(update, change)
+
+
+@pytest.mark.parametrize("of_a_person", [False, True], ids=["business", "person"])
+async def test_a_change_whose_answer_ended_the_customer_is_done_when_it_is_driven_again(
+    handling: Handling, of_a_person: bool
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    party = "person" if of_a_person else "business"
+    denied = Verification(await handling.identity_of(party), Status.DENIED, 3)
+    handling.bank.answers["update"] += [Accepted(denied)]
+    operation = table.UPDATE_PERSON if of_a_person else table.UPDATE_BUSINESS
+    update = await handling.accept(operation.name)
+    await handling.order(update)
+    person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1")
+    change: UpdatePerson | UpdateBusiness = (
+        UpdatePerson.model_validate({"person_id": str(person), "ownership_percentage": 10})
+        if of_a_person
+        else UpdateBusiness.model_validate(
+            {"customer_id": str(await handling.customer_id()), "business": {"dba": "New"}}
+        )
+    )
+    await handling.drive(update, change)
+    told = await handling.events()
+
+    again = await handling.drive(update, change)
+
+    assert await handling.status() == "denied"
+    assert again == Result()
+    assert await handling.events() == told
+
+
+async def test_what_the_answer_of_a_persons_update_wants_is_told_though_the_state_stays(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["person"] += [Status.AWAITING_DOCUMENTS]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    issues = (ProviderIssue("address", "It is not on the document."),)
+    wanted = Verification(
+        await handling.identity_of("person"), Status.AWAITING_DOCUMENTS, 3, issues
+    )
+    handling.bank.answers["update"] += [Accepted(wanted)]
+    update = await handling.accept(table.UPDATE_PERSON.name)
+    await handling.order(update)
+    person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1")
+
+    await handling.drive(
+        update, UpdatePerson.model_validate({"person_id": str(person), "ownership_percentage": 10})
+    )
+
+    assert (await handling.events()).count("customer.documents_required") == 2
