@@ -11,7 +11,8 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.lists import LARGEST_PAGE, Listed, read_pages
 
 LIST_NUMBERS = "list_account_numbers"
-MOST_PAGES = 100
+MOST_PAGES = 99
+"""After the first one."""
 TOO_MANY = "The account has more than 10,000 numbers."
 
 

@@ -122,14 +122,16 @@ class SubscriptionCommands:
 
         done = known or await self._outcomes.change(drive, _Updated, change)
         subscription_id = UUID(done.subscription.subscription_id)
-        match done.before, done.subscription.status:
-            case "active", SubscriptionStatus.DISABLED:
-                await change_strays(drive.database, subscription_id, "disabled")
-            case "disabled", SubscriptionStatus.ACTIVE:
-                await change_strays(drive.database, subscription_id, "active")
-            case _:
-                pass
-        self._wake()
+        try:
+            match done.before, done.subscription.status:
+                case "active", SubscriptionStatus.DISABLED:
+                    await change_strays(drive.database, subscription_id, "disabled")
+                case "disabled", SubscriptionStatus.ACTIVE:
+                    await change_strays(drive.database, subscription_id, "active")
+                case _:
+                    pass
+        finally:
+            self._wake()
         return Result(data=done.subscription)
 
     async def delete(self, drive: Drive, command: DeleteSubscription) -> Result:

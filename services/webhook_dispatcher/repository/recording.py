@@ -1,8 +1,9 @@
 """Recording events, each once, with a delivery for every subscription that it matches.
 
-Positions are in commit order: the row of `event_position` is locked until the transaction ends. It is the last lock
-that a transaction waits for; rows that are locked after it are new. A transaction that changes a subscription's status,
-or which events it gets, takes the lock as well: no event is then being recorded by the subscription as it was before.
+Positions are in commit order: the row of `event_position` is locked until the transaction ends. Only the audit's turn
+is waited for after it, in the transaction of an operator; other rows that are locked after it are new. A transaction
+that changes a subscription's status, or which events it gets, takes the lock as well: no event is then being recorded
+by the subscription as it was before.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from increase.types import Account, ExternalAccount, WireTransfer
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
+from libs.gathering import gather_or_cancel
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.account_numbers import LIST_NUMBERS, first_page, with_the_rest
@@ -141,9 +142,15 @@ async def _numbers(
     first_pages = await retrieve_each(
         client, LIST_NUMBERS, first_page, account_ids, deadline=deadline
     )
+    made = await gather_or_cancel(
+        (
+            with_the_rest(client, account_id, page, deadline=deadline)
+            for account_id, page in first_pages.items()
+        ),
+        name=LIST_NUMBERS,
+    )
     first = {}
-    for account_id, page in first_pages.items():
-        numbers = await with_the_rest(client, account_id, page, deadline=deadline)
+    for account_id, numbers in zip(first_pages, made, strict=True):
         active = [number for number in numbers if number.status == "active"]
         if active:
             first[account_id] = min(active, key=lambda one: one.created_at).account_number
