@@ -113,8 +113,10 @@ class AttemptRecorder:
     def _ending(self, attempted: AttemptedDelivery) -> Ending:
         attempt, delivery = attempted.attempt, attempted.leased.delivery
         at, retry_seconds = ended_at(attempt), self._rules.retry_seconds
-        # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts.
-        age = (at - delivery.created_at).total_seconds()
+        # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts. A delivery that
+        # was held may be older than that when it is released.
+        since = max(delivery.created_at, attempted.leased.to.reset_at or delivery.created_at)
+        age = (at - since).total_seconds()
         is_counted = attempt.verdict is not Verdict.NOT_TRIED or age > whole_seconds(retry_seconds)
         due_at = None
         if not is_counted:

@@ -57,7 +57,7 @@ _CANDIDATES = """
     )
     SELECT s.id, s.tenant, s.callback_url, s.secret, s.previous_secret, s.previous_secret_expires_at, s.generation,
         e.open_until IS NOT NULL AS is_probed, coalesce(e.is_slow, false) AS is_slow, under_way.count AS in_flight,
-        due.count AS due, due.since AS due_since
+        due.count AS due, due.since AS due_since, e.reset_at
     FROM unnest($1::uuid[], $2::timestamptz[]) AS w (id, due_from)
     JOIN subscription s ON s.id = w.id
     LEFT JOIN endpoint e ON e.subscription_id = s.id
@@ -115,6 +115,7 @@ class Candidate:
         in_flight: its deliveries in flight, of all processes.
         due: its due deliveries, counted up to a given number.
         due_since: when the first of them became due.
+        reset_at: when its endpoint began anew: as the subscription became active, or got another URL.
     """
 
     subscription_id: UUID
@@ -129,6 +130,7 @@ class Candidate:
     in_flight: int
     due: int
     due_since: datetime
+    reset_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,9 +94,14 @@ async def test_what_we_did_not_try_takes_nothing_from_the_schedule_while_a_sched
             rig.later(seconds=NOT_TRIED_SECONDS)
 
     assert await rig.attempts(subscription) == []
-    await rig.change(
-        "UPDATE delivery SET created_at = created_at - interval '4 days', due_at = clock_timestamp()"
-    )
+    old = "UPDATE delivery SET created_at = created_at - interval '4 days', due_at = clock_timestamp()"
+    await rig.change(old)
+    async with rig.engine(poster=hindered):
+        await eventually("as one that was held for long", lambda: was_given_back(13))
+    assert await rig.attempts(subscription) == []
+
+    await rig.change("UPDATE endpoint SET reset_at = reset_at - interval '4 days'")
+    await rig.change("UPDATE delivery SET due_at = clock_timestamp()")
     async with rig.engine(poster=hindered):
         await eventually("it counts by now", lambda: attempted(rig, subscription, 1))
 
