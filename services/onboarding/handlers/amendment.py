@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NoReturn, TypeVar
 from uuid import UUID
 
 from libs.contracts.customers import CustomerStatus
@@ -13,6 +12,7 @@ from libs.contracts.errors import AlreadyExists, Invalid, InvalidState
 from libs.contracts.model import Model
 from libs.handling.commands import NeedsOperator
 from libs.persistence.async_engine import AsyncConnection
+from libs.providers.outcomes import Reason
 from libs.providers.writing import ProviderWrite
 from services.onboarding import amending, states
 from services.onboarding.handlers.parts import Parts
@@ -21,6 +21,8 @@ from services.onboarding.models import CustomerFile, CustomerRecord, Verificatio
 from services.onboarding.ports import Changes, CoreCustomer
 from services.onboarding.repository import steps
 from services.onboarding.saga import Saga, StepRefused
+
+FIRST_STEP = "update_identity"
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -36,24 +38,24 @@ def refuse_when_final(customer: CustomerRecord) -> None:
         raise InvalidState(f"The customer is {customer.status}.")
 
 
-@contextmanager
-def of_a_change_that_has_begun(has_begun: bool) -> Iterator[None]:
-    """What this release refuses of a change is not told as refused when a provider may have the change: an earlier
-    release accepted it.
+async def refuse_what_has_begun(
+    connection: AsyncConnection, tenant: str, saga_id: UUID, refused: Invalid
+) -> NoReturn:
+    """Say that this release does not accept what a change makes of a record, though an earlier one did: a provider may
+    have the change, and the caller must not be told that nothing was done.
 
     Raises:
-        NeedsOperator: instead of Invalid.
+        StepRefused: the identity provider does not have it.
+        NeedsOperator: otherwise.
     """
-    try:
-        yield
-    except Invalid as error:
-        if not has_begun:
-            raise
-        places = ", ".join(".".join(map(str, item["loc"])) for item in error.errors)
-        raise NeedsOperator(
-            f"A provider may have this change, and this release does not accept what it makes of the record ({places}):"
-            " have the command retried by the release that accepted it."
-        ) from error
+    code = await steps.refusal_of(connection, tenant, saga_id, FIRST_STEP)
+    if code is not None:
+        raise StepRefused(FIRST_STEP, Reason.PROVIDER_REFUSED, code) from refused
+    places = ", ".join(".".join(map(str, item["loc"])) for item in refused.errors)
+    raise NeedsOperator(
+        f"A provider may have this change, and this release does not accept what it makes of the record ({places}):"
+        " have the command retried by the release that accepted it."
+    ) from refused
 
 
 async def refuse_to_overtake(
@@ -127,7 +129,7 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
     before, after = amendment.before, amendment.after
     new, old = amending.changes(before, after)
     verification = await saga.first_step(
-        "update_identity",
+        FIRST_STEP,
         Verification,
         amendment.at_identity(amendment.identity_id, new, after),
     )

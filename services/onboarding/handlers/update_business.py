@@ -6,6 +6,7 @@ from uuid import UUID
 
 from libs.contracts.customers import Business, CustomerStatus, UpdateBusiness
 from libs.contracts.errors import (
+    Invalid,
     NotFound,
     OutcomePending,
     ProviderRefused,
@@ -24,8 +25,8 @@ from services.onboarding.handlers.amendment import (
     follow_answer,
     identity_id_of,
     is_news,
-    of_a_change_that_has_begun,
     refuse_to_overtake,
+    refuse_what_has_begun,
     refuse_when_final,
     taken,
     write_to_providers,
@@ -45,26 +46,26 @@ class UpdateBusinessHandler:
         self._parts = parts
 
     async def __call__(self, drive: Drive, command: UpdateBusiness) -> Result:
-        saga_id = await saga_id_of(drive)
-        customer, business, amended = await self._prepare(drive, command, saga_id)
-        if amended == business:
-            return Result()
-        saga = Saga(
-            drive,
-            SagaName(
-                saga_id=saga_id,
-                tenant=customer.tenant,
-                customer_id=customer.customer_id,
-                operation=drive.operation,
-            ),
-        )
+        saga_id, customer_id = await saga_id_of(drive), id_of(command.customer_id)
         try:
+            customer, business, amended = await self._prepare(drive, command, saga_id)
+            if amended == business:
+                return Result()
+            saga = Saga(
+                drive,
+                SagaName(
+                    saga_id=saga_id,
+                    tenant=customer.tenant,
+                    customer_id=customer_id,
+                    operation=drive.operation,
+                ),
+            )
             written = await write_to_providers(saga, self._amendment(customer, business, amended))
         except NothingSent as error:
-            await self._keep_ein_of(drive, customer, business)
+            await self._keep_ein_of(drive, customer_id)
             raise Unavailable from error
         except (StepRefused, NotAmended) as error:
-            await self._keep_ein_of(drive, customer, business)
+            await self._keep_ein_of(drive, customer_id)
             detail = REFUSED if isinstance(error, StepRefused) else REFUSED_BY_CORE
             raise ProviderRefused(detail, extra={"reason_detail": error.code}) from error
         await self._record(drive, customer, amended, written.verification)
@@ -91,7 +92,8 @@ class UpdateBusinessHandler:
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
             OutcomePending: its onboarding is not over.
-            NeedsOperator: an earlier change of the customer is not over, or this release refuses one that has begun.
+            NeedsOperator: an earlier change of the customer is not over, or as `refuse_what_has_begun`.
+            StepRefused: as `refuse_what_has_begun`.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         customer_id = id_of(command.customer_id)
@@ -106,8 +108,12 @@ class UpdateBusinessHandler:
                 raise OutcomePending
             await refuse_to_overtake(connection, customer, saga_id)
             business = await store.customers.business(connection, customer)
-            with of_a_change_that_has_begun(has_begun):
+            try:
                 amended = amending.amended_business(business, command.business)
+            except Invalid as refused:
+                if not has_begun:
+                    raise
+                await refuse_what_has_begun(connection, tenant, saga_id, refused)
             if has_begun and amended == business:
                 return customer, business, amended  # recorded, perhaps with the customer's end
             refuse_when_final(customer)
@@ -118,16 +124,16 @@ class UpdateBusinessHandler:
                 raise taken(ein_holds.EIN_TAKEN, other)
         return customer, business, amended
 
-    async def _keep_ein_of(
-        self, drive: Drive, customer: CustomerRecord, business: Business
-    ) -> None:
-        digests = self._parts.store.vault.ein_digests(business.ein)
+    async def _keep_ein_of(self, drive: Drive, customer_id: UUID) -> None:
+        """Let go of the EIN that the change would have given the customer."""
+        tenant, store = drive.principal.tenant, self._parts.store
         async with drive.transaction() as connection:
             # Every change of what a customer holds is made under its lock.
-            await self._parts.store.customers.find(
-                connection, customer.tenant, customer.customer_id, lock=True
-            )
-            await ein_holds.keep_only(connection, customer.tenant, customer.customer_id, digests)
+            customer = await store.customers.find(connection, tenant, customer_id, lock=True)
+            assert customer is not None, "customers are never deleted"
+            business = await store.customers.business(connection, customer)
+            digests = store.vault.ein_digests(business.ein)
+            await ein_holds.keep_only(connection, tenant, customer_id, digests)
 
     async def _record(
         self, drive: Drive, customer: CustomerRecord, amended: Business, answer: Verification

@@ -25,8 +25,8 @@ from services.onboarding.handlers.amendment import (
     follow_answer,
     identity_id_of,
     is_news,
-    of_a_change_that_has_begun,
     refuse_to_overtake,
+    refuse_what_has_begun,
     refuse_when_final,
     write_to_providers,
 )
@@ -55,19 +55,19 @@ class UpdatePersonHandler:
 
     async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
         saga_id = await saga_id_of(drive)
-        file, person, details, amended = await self._prepare(drive, command, saga_id)
-        if amended == details:
-            return Result()
-        saga = Saga(
-            drive,
-            SagaName(
-                saga_id=saga_id,
-                tenant=person.tenant,
-                customer_id=person.customer_id,
-                operation=drive.operation,
-            ),
-        )
         try:
+            file, person, details, amended = await self._prepare(drive, command, saga_id)
+            if amended == details:
+                return Result()
+            saga = Saga(
+                drive,
+                SagaName(
+                    saga_id=saga_id,
+                    tenant=person.tenant,
+                    customer_id=person.customer_id,
+                    operation=drive.operation,
+                ),
+            )
             written = await write_to_providers(
                 saga, self._amendment(file.customer, person, details, amended)
             )
@@ -115,7 +115,8 @@ class UpdatePersonHandler:
         Raises:
             NotFound, InvalidState, Invalid: the caller's fault.
             OutcomePending: the onboarding of its business is not over.
-            NeedsOperator: an earlier change of the customer is not over, or this release refuses one that has begun.
+            NeedsOperator: an earlier change of the customer is not over, or as `refuse_what_has_begun`.
+            StepRefused: as `refuse_what_has_begun`.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         person_id = id_of(command.person_id)
@@ -137,9 +138,13 @@ class UpdatePersonHandler:
                 raise OutcomePending
             await refuse_to_overtake(connection, file.customer, saga_id)
             details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
-        with of_a_change_that_has_begun(has_begun):
-            amended = amending.amended_person(details, command)
-            _check_together(file, person_id, amended)
+            try:
+                amended = amending.amended_person(details, command)
+                _check_together(file, person_id, amended)
+            except Invalid as refused:
+                if not has_begun:
+                    raise
+                await refuse_what_has_begun(connection, tenant, saga_id, refused)
         if not has_begun or amended != details:
             refuse_when_final(file.customer)
         # Otherwise it is recorded, perhaps with the customer's end.

@@ -154,6 +154,11 @@ _HAS_SAGA_BEGUN = select(
         or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)),
     )
 )
+_REFUSAL = select(_T.refusal_code).where(
+    _IS_THE_STEP,
+    _T.tenant == bindparam("tenant"),
+    or_(_T.state == "refused", _T.resolution == "refused"),
+)
 _COMMAND_OF = (
     select(_T.command_id)
     .where(
@@ -364,6 +369,15 @@ async def has_saga_begun(connection: AsyncConnection, tenant: str, saga_id: UUID
     """Whether a provider may know of a step of the saga."""
     found = await connection.execute(_HAS_SAGA_BEGUN, {"of_saga": saga_id, "tenant": tenant})
     return bool(found.scalar_one())
+
+
+async def refusal_of(
+    connection: AsyncConnection, tenant: str, saga_id: UUID, name: str
+) -> str | None:
+    """The code with which the provider, or an operator for it, refused the step; None: it is not refused."""
+    step = {"of_saga": saga_id, "of_name": name, "tenant": tenant}
+    code: str | None = (await connection.execute(_REFUSAL, step)).scalar_one_or_none()
+    return code
 
 
 async def command_of(connection: AsyncConnection, tenant: str, saga_id: UUID) -> UUID | None:

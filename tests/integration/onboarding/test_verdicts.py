@@ -6,12 +6,13 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customer_views import OnboardingResult
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.customers import CustomerStatus as Status
-from libs.contracts.errors import OutcomePending
+from libs.contracts.errors import OutcomePending, ProviderRefused
 from libs.contracts.model import Model
 from libs.contracts.result import Result
 from libs.handling.commands import NeedsOperator
@@ -25,6 +26,7 @@ from services.onboarding.repository.onboarding_commits import DECIDE
 from tests.integration.onboarding.desk import application, bank_account, business
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
 from tests.integration.tables import finish
+from tests.support.people import new_ein
 
 
 @pytest.mark.parametrize("kind", ["business", "person"])
@@ -461,7 +463,7 @@ async def test_a_change_that_a_provider_may_have_is_not_refused_by_a_stricter_re
     update = await handling.accept(table.UPDATE_BUSINESS.name)
     await handling.order(update)
     change = UpdateBusiness.model_validate(
-        {"customer_id": str(await handling.customer_id()), "business": {"dba": "New"}}
+        {"customer_id": str(await handling.customer_id()), "business": {"ein": new_ein()}}
     )
     handling.bank.answers["update_customer"] += [Unknown("timed_out")]
     with pytest.raises(OutcomePending):
@@ -474,6 +476,25 @@ async def test_a_change_that_a_provider_may_have_is_not_refused_by_a_stricter_re
 
     with pytest.raises(NeedsOperator, match=r"body\.business\.phone"):
         await handling.drive(update, change)
+    assert len(await held(handling)) == 2
+
+    await handling.value(
+        "UPDATE saga_steps SET state = 'refused', refusal_code = 'no' WHERE name = 'update_identity'"
+        " AND tenant = :tenant RETURNING name"
+    )
+    with pytest.raises(ProviderRefused):
+        await handling.drive(update, change)
+    assert len(await held(handling)) == 1
+
+
+async def held(handling: Handling) -> list[bytes]:
+    """The digests of the EINs that the customer holds."""
+    async with handling.database.transaction() as connection:
+        rows = await connection.execute(
+            text("SELECT ein_digest FROM ein_holds WHERE tenant = :tenant"),
+            {"tenant": handling.principal.tenant},
+        )
+        return [row.ein_digest for row in rows]
 
 
 @pytest.mark.parametrize("of_a_person", [False, True], ids=["business", "person"])
