@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TypeVar
+from uuid import UUID
 
 import msgspec
 import structlog
@@ -47,6 +48,17 @@ advance intends, as the commit of `ADVANCE` does.
 """
 
 _log = structlog.get_logger("saga")
+
+
+def saga_of_change(drive: Drive, saga_id: UUID, customer_id: UUID) -> Saga:
+    """The saga by which the command that is driven changes a customer."""
+    name = SagaName(
+        saga_id=saga_id,
+        tenant=drive.principal.tenant,
+        customer_id=customer_id,
+        operation=drive.operation,
+    )
+    return Saga(drive, name)
 
 
 class StepRefused(Exception):

@@ -23,8 +23,7 @@ from services.onboarding.ids import derived
 from services.onboarding.models import CustomerRecord
 from services.onboarding.ports import LinkedAccount
 from services.onboarding.repository.sagas import saga_id_of
-from services.onboarding.repository.steps import SagaName
-from services.onboarding.saga import NothingSent, Saga, StepRefused
+from services.onboarding.saga import NothingSent, StepRefused, saga_of_change
 
 
 class AddExternalBankAccountHandler:
@@ -39,15 +38,7 @@ class AddExternalBankAccountHandler:
         prepared = await self._prepare(drive, command, saga_id, draft_id)
         if isinstance(prepared, str):
             return _added(prepared)
-        saga = Saga(
-            drive,
-            SagaName(
-                saga_id=saga_id,
-                tenant=prepared.tenant,
-                customer_id=prepared.customer_id,
-                operation=drive.operation,
-            ),
-        )
+        saga = saga_of_change(drive, saga_id, prepared.customer_id)
         assert prepared.core_id is not None, (
             "a customer with an external account is at core banking"
         )

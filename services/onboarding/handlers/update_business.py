@@ -35,8 +35,7 @@ from services.onboarding.handlers.parts import Parts
 from services.onboarding.models import CustomerRecord, Verification
 from services.onboarding.repository import ein_holds, steps
 from services.onboarding.repository.sagas import saga_id_of
-from services.onboarding.repository.steps import SagaName
-from services.onboarding.saga import NothingSent, Saga, StepRefused
+from services.onboarding.saga import NothingSent, StepRefused, saga_of_change
 
 
 class UpdateBusinessHandler:
@@ -51,16 +50,10 @@ class UpdateBusinessHandler:
             customer, business, amended = await self._prepare(drive, command, saga_id)
             if amended == business:
                 return Result()
-            saga = Saga(
-                drive,
-                SagaName(
-                    saga_id=saga_id,
-                    tenant=customer.tenant,
-                    customer_id=customer_id,
-                    operation=drive.operation,
-                ),
+            written = await write_to_providers(
+                saga_of_change(drive, saga_id, customer_id),
+                self._amendment(customer, business, amended),
             )
-            written = await write_to_providers(saga, self._amendment(customer, business, amended))
         except NothingSent as error:
             await self._keep_ein_of(drive, customer_id)
             raise Unavailable from error

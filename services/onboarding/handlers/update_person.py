@@ -43,8 +43,7 @@ from services.onboarding.ordering import ordering_key
 from services.onboarding.ports import Changes, CoreCustomer, KnownPerson
 from services.onboarding.repository import steps
 from services.onboarding.repository.sagas import saga_id_of
-from services.onboarding.repository.steps import SagaName
-from services.onboarding.saga import NothingSent, Saga, StepRefused
+from services.onboarding.saga import NothingSent, StepRefused, saga_of_change
 
 
 class UpdatePersonHandler:
@@ -59,17 +58,9 @@ class UpdatePersonHandler:
             file, person, details, amended = await self._prepare(drive, command, saga_id)
             if amended == details:
                 return Result()
-            saga = Saga(
-                drive,
-                SagaName(
-                    saga_id=saga_id,
-                    tenant=person.tenant,
-                    customer_id=person.customer_id,
-                    operation=drive.operation,
-                ),
-            )
             written = await write_to_providers(
-                saga, self._amendment(file.customer, person, details, amended)
+                saga_of_change(drive, saga_id, person.customer_id),
+                self._amendment(file.customer, person, details, amended),
             )
         except NothingSent as error:
             raise Unavailable from error

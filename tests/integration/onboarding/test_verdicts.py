@@ -6,27 +6,22 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customer_views import OnboardingResult
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.customers import CustomerStatus as Status
-from libs.contracts.errors import OutcomePending, ProviderRefused
+from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
-from libs.contracts.result import Result
 from libs.handling.commands import NeedsOperator
 from libs.handling.group_commit import GroupCommit
-from libs.persistence import inbox, parking
-from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
+from libs.persistence import inbox
+from libs.providers.outcomes import Absent, Accepted, Reason, Refused, Unknown
 from services.onboarding.handlers import apply_decision
 from services.onboarding.models import ProviderIssue, Verification
-from services.onboarding.ports import CoreCustomer
 from services.onboarding.repository.onboarding_commits import DECIDE
 from tests.integration.onboarding.desk import application, bank_account, business
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
-from tests.integration.tables import finish
-from tests.support.people import new_ein
 
 
 @pytest.mark.parametrize("kind", ["business", "person"])
@@ -333,56 +328,6 @@ async def test_a_later_verdict_of_pending_leaves_the_customer_where_it_is(
     assert await handling.status() == "approved"
 
 
-async def test_a_change_does_not_overtake_one_that_waits_for_an_operator(
-    handling: Handling,
-) -> None:
-    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
-    customer_id = str(await handling.customer_id())
-    changes = [
-        UpdateBusiness.model_validate({"customer_id": customer_id, "business": {"dba": name}})
-        for name in ("First", "Second")
-    ]
-    first = await handling.accept(table.UPDATE_BUSINESS.name)
-    second = await handling.accept(table.UPDATE_BUSINESS.name)
-    handling.bank.capabilities = A_MOMENT
-    handling.bank.answers["update_customer"] += [Unknown("timed_out"), Absent()]
-
-    with pytest.raises(OutcomePending):
-        await handling.drive(first, changes[0])
-    with pytest.raises(NeedsOperator):
-        await handling.drive(first, changes[0])
-    with pytest.raises(NeedsOperator):
-        await handling.drive(second, changes[1])
-
-    assert handling.bank.calls["update_customer"] == ["send", "find"]
-    assert handling.bank.calls["update"] == ["send"], "nothing of the second one was sent"
-
-
-async def test_a_change_does_not_overtake_one_that_was_parked_half_way_and_is_retried(
-    handling: Handling,
-) -> None:
-    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
-    customer_id = await handling.customer_id()
-    changes = [
-        UpdateBusiness.model_validate({"customer_id": str(customer_id), "business": {"dba": name}})
-        for name in ("First", "Second")
-    ]
-    first = await handling.accept(table.UPDATE_BUSINESS.name)
-    second = await handling.accept(table.UPDATE_BUSINESS.name)
-    handling.bank.answers["update_customer"] += [NotSent("not_connected")]
-    with pytest.raises(OutcomePending):
-        await handling.drive(first, changes[0])
-    await handling.order(first)
-    async with handling.database.transaction() as connection:
-        await parking.park(connection, first, "Of the test.")
-        await parking.retry(connection, first.command_id)
-
-    with pytest.raises(NeedsOperator):
-        await handling.drive(second, changes[1])
-
-    assert handling.bank.calls["update"] == ["send"], "nothing of the second one was sent"
-
-
 async def test_an_onboarding_that_ends_late_names_its_own_external_account(
     handling: Handling,
 ) -> None:
@@ -422,109 +367,6 @@ async def test_what_is_wanted_now_is_told_though_the_state_stays(handling: Handl
     assert before.count("customer.documents_required") == 1
     assert told.count("customer.documents_required") == 2
     assert await handling.events() == told, "the same is not told again"
-
-
-async def test_of_a_new_identity_the_provider_is_asked_when_an_update_that_waited_goes_on(
-    handling: Handling,
-) -> None:
-    """What the provider said meanwhile was about an identity that was not recorded, and it says it once."""
-    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
-    person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1")
-    core_id = await handling.value("SELECT core_id FROM persons WHERE tenant = :tenant LIMIT 1")
-    change = UpdatePerson.model_validate({"person_id": str(person), "ownership_percentage": 10})
-    update = await handling.accept(table.UPDATE_PERSON.name)
-    await handling.order(update)
-    new = f"idn_new_{person}"
-    bank = handling.bank
-    bank.answers["update"] += [Accepted(Verification(new, Status.PENDING_REVIEW, 0))]
-    bank.capabilities = A_MOMENT
-    bank.answers["update_customer"] += [Unknown("timed_out"), Absent()]
-    with pytest.raises(OutcomePending):
-        await handling.drive(update, change)
-    with pytest.raises(NeedsOperator):
-        await handling.drive(update, change)
-    bank.identities[new] = Verification(new, Status.APPROVED, 0)
-    await handling.something_changed()
-
-    bank.answers["update_customer"] += [Accepted(CoreCustomer(core_id))]
-    await handling.drive(update, change)
-    await finish(handling.database, update)
-    assert await handling.status() == "pending_review"
-    for _ in range(2):  # it takes its turn by itself
-        await handling.drive_decisions()
-
-    assert await handling.status() == "approved"
-
-
-async def test_a_change_that_a_provider_may_have_is_not_refused_by_a_stricter_release(
-    handling: Handling,
-) -> None:
-    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
-    update = await handling.accept(table.UPDATE_BUSINESS.name)
-    await handling.order(update)
-    change = UpdateBusiness.model_validate(
-        {"customer_id": str(await handling.customer_id()), "business": {"ein": new_ein()}}
-    )
-    handling.bank.answers["update_customer"] += [Unknown("timed_out")]
-    with pytest.raises(OutcomePending):
-        await handling.drive(update, change)
-    # As a release before may have stored it, whose rule of telephone numbers was another.
-    await handling.value(
-        """UPDATE customers SET business = jsonb_set(business, '{phone}', '"+1999"') WHERE tenant = :tenant
-        RETURNING customer_id"""
-    )
-
-    with pytest.raises(NeedsOperator, match=r"body\.business\.phone"):
-        await handling.drive(update, change)
-    assert len(await held(handling)) == 2
-
-    await handling.value(
-        "UPDATE saga_steps SET state = 'refused', refusal_code = 'no' WHERE name = 'update_identity'"
-        " AND tenant = :tenant RETURNING name"
-    )
-    with pytest.raises(ProviderRefused):
-        await handling.drive(update, change)
-    assert len(await held(handling)) == 1
-
-
-async def held(handling: Handling) -> list[bytes]:
-    """The digests of the EINs that the customer holds."""
-    async with handling.database.transaction() as connection:
-        rows = await connection.execute(
-            text("SELECT ein_digest FROM ein_holds WHERE tenant = :tenant"),
-            {"tenant": handling.principal.tenant},
-        )
-        return [row.ein_digest for row in rows]
-
-
-@pytest.mark.parametrize("of_a_person", [False, True], ids=["business", "person"])
-async def test_a_change_whose_answer_ended_the_customer_is_done_when_it_is_driven_again(
-    handling: Handling, of_a_person: bool
-) -> None:
-    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
-    await handling.drive(await handling.accept(ONBOARDING), application())
-    party = "person" if of_a_person else "business"
-    denied = Verification(await handling.identity_of(party), Status.DENIED, 3)
-    handling.bank.answers["update"] += [Accepted(denied)]
-    operation = table.UPDATE_PERSON if of_a_person else table.UPDATE_BUSINESS
-    update = await handling.accept(operation.name)
-    await handling.order(update)
-    person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1")
-    change: UpdatePerson | UpdateBusiness = (
-        UpdatePerson.model_validate({"person_id": str(person), "ownership_percentage": 10})
-        if of_a_person
-        else UpdateBusiness.model_validate(
-            {"customer_id": str(await handling.customer_id()), "business": {"dba": "New"}}
-        )
-    )
-    await handling.drive(update, change)
-    told = await handling.events()
-
-    again = await handling.drive(update, change)
-
-    assert await handling.status() == "denied"
-    assert again == Result()
-    assert await handling.events() == told
 
 
 async def test_what_the_answer_of_a_persons_update_wants_is_told_though_the_state_stays(
