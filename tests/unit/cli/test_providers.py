@@ -12,7 +12,7 @@ from libs.cli.providers import described
 from libs.client.errors import OperatorError
 from libs.providers.capabilities import capabilities_of
 from libs.providers.companies import Company, Role
-from tests.unit.cli.test_cli import bankside
+from tests.unit.cli.typed import bankside
 
 CHOICES = [f"BANKSIDE_{role.upper()}_PROVIDER" for role in Role]
 

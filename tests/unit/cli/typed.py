@@ -1,0 +1,25 @@
+"""`bankside` with the key of a caller, as it is typed."""
+
+from __future__ import annotations
+
+import os
+
+from tests.support.command_line import Finished, run_bankside
+from tests.unit.client.answering import KEY
+
+
+async def bankside(
+    *arguments: str, base_url: str = "http://127.0.0.1:1", stdin: bytes = b"", **environment: str
+) -> Finished:
+    return await run_bankside(
+        arguments,
+        {
+            **os.environ,
+            "USER": "tester",
+            "BANKSIDE_BASE_URL": base_url,
+            "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
+            "BANKSIDE_SECRET": KEY.secret,
+            **environment,
+        },
+        stdin=stdin,
+    )
