@@ -96,8 +96,9 @@ async def test_what_we_did_not_try_takes_nothing_from_the_schedule_while_a_sched
     assert await rig.attempts(subscription) == []
     old = "UPDATE delivery SET created_at = created_at - interval '4 days', due_at = clock_timestamp()"
     await rig.change(old)
+    once_more = hindered.tried + 1  # the engine may have tried again as it ended
     async with rig.engine(poster=hindered):
-        await eventually("as one that was held for long", lambda: was_given_back(13))
+        await eventually("as one that was held for long", lambda: was_given_back(once_more))
     assert await rig.attempts(subscription) == []
 
     await rig.change("UPDATE endpoint SET reset_at = reset_at - interval '4 days'")
