@@ -81,6 +81,8 @@ class RabbitMQ:
     cookie: str = field(repr=False)
     vhost: str = "bankside"
     administrator_tags: Sequence[str] = ("administrator",)
+    erlang_arguments: Sequence[str] = ()
+    """More of them for Erlang's virtual machine."""
 
     @property
     def node(self) -> str:
@@ -119,6 +121,7 @@ class RabbitMQ:
 
     def _env(self) -> dict[str, str]:
         applications = self._applications
+        loopback = ("-kernel", "inet_dist_use_interface", "{127,0,0,1}")
         return {
             **({"RABBITMQ_PLUGINS_DIR": str(applications)} if applications.is_dir() else {}),
             "PATH": os.environ.get("PATH", os.defpath),
@@ -128,7 +131,7 @@ class RabbitMQ:
             "ERL_EPMD_PORT": str(self.epmd_port),
             "RABBITMQ_NODENAME": self.node,
             "RABBITMQ_DIST_PORT": str(self.distribution_port),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": " ".join((*loopback, *self.erlang_arguments)),
             "RABBITMQ_MNESIA_BASE": str(self.home / "mnesia"),
             "RABBITMQ_LOG_BASE": str(self.home / "log"),
             "RABBITMQ_LOGS": "-",
