@@ -22,6 +22,7 @@ from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import derived
 from services.onboarding.models import CustomerRecord
 from services.onboarding.ports import LinkedAccount
+from services.onboarding.repository import steps
 from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.saga import NothingSent, StepRefused, saga_of_change
 
@@ -83,7 +84,9 @@ class AddExternalBankAccountHandler:
             if owner is None:
                 raise NotFound
             customer = (await self._parts.locked_file(connection, tenant, owner)).customer
-            refuse_when_final(customer)
+            # What has begun is driven to its end, also when the customer's came before it.
+            if not await steps.has_saga_begun(connection, tenant, saga_id):
+                refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
             await refuse_to_overtake(connection, customer, saga_id)

@@ -15,8 +15,9 @@ from libs.contracts.errors import (
 from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.runtime.crash import crash_point
-from services.onboarding import amending
+from services.onboarding import amending, states
 from services.onboarding.handlers.amendment import (
     REFUSED,
     REFUSED_BY_CORE,
@@ -80,7 +81,8 @@ class UpdateBusinessHandler:
     async def _prepare(
         self, drive: Drive, command: UpdateBusiness, saga_id: UUID
     ) -> tuple[CustomerRecord, Business, Business]:
-        """The customer, its business, and that as it is to be, whose EIN the customer holds from here on.
+        """The customer, its business, and that as it is to be, whose EIN the customer holds from here on; one that is
+        denied or canceled holds none.
 
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
@@ -95,7 +97,9 @@ class UpdateBusinessHandler:
             if customer is None:
                 raise NotFound
             has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
-            if not has_begun:
+            if (
+                not has_begun
+            ):  # what has is driven to its end, also when the customer's came before it
                 refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
@@ -107,15 +111,20 @@ class UpdateBusinessHandler:
                 if not has_begun:
                     raise
                 await refuse_what_has_begun(connection, tenant, saga_id, refused)
-            if has_begun and amended == business:
-                return customer, business, amended  # recorded, perhaps with the customer's end
-            refuse_when_final(customer)
-            digests = store.vault.ein_digests(amended.ein)
-            holders = await ein_holds.take(connection, tenant, customer_id, digests)
-            if holders != [customer_id]:
-                other = next((holder for holder in holders if holder != customer_id), None)
-                raise taken(ein_holds.EIN_TAKEN, other)
+            if customer.status not in states.FINAL:
+                await self._take_ein(connection, customer, amended)
         return customer, business, amended
+
+    async def _take_ein(
+        self, connection: AsyncConnection, customer: CustomerRecord, amended: Business
+    ) -> None:
+        """Raises AlreadyExists: the EIN is another customer's."""
+        digests = self._parts.store.vault.ein_digests(amended.ein)
+        customer_id = customer.customer_id
+        holders = await ein_holds.take(connection, customer.tenant, customer_id, digests)
+        if holders != [customer_id]:
+            other = next((holder for holder in holders if holder != customer_id), None)
+            raise taken(ein_holds.EIN_TAKEN, other)
 
     async def _keep_ein_of(self, drive: Drive, customer_id: UUID) -> None:
         """Let go of the EIN that the change would have given the customer."""

@@ -123,7 +123,9 @@ class UpdatePersonHandler:
         async with drive.transaction() as connection:
             file = await self._parts.locked_file(connection, tenant, customer_id)
             has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
-            if not has_begun:
+            if (
+                not has_begun
+            ):  # what has is driven to its end, also when the customer's came before it
                 refuse_when_final(file.customer)
             if file.customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
@@ -136,9 +138,6 @@ class UpdatePersonHandler:
                 if not has_begun:
                     raise
                 await refuse_what_has_begun(connection, tenant, saga_id, refused)
-        if not has_begun or amended != details:
-            refuse_when_final(file.customer)
-        # Otherwise it is recorded, perhaps with the customer's end.
         return file, file.person(person_id), details, amended
 
     async def _keep_identity(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.customers import CustomerStatus as Status
-from libs.contracts.customers import UpdateBusiness, UpdatePerson
 from libs.contracts.errors import OutcomePending, ProviderRefused
 from libs.contracts.result import Result
 from libs.handling.commands import NeedsOperator
@@ -15,7 +17,7 @@ from libs.persistence import parking
 from libs.providers.outcomes import Absent, Accepted, NotSent, Unknown
 from services.onboarding.models import Verification
 from services.onboarding.ports import CoreCustomer
-from tests.integration.onboarding.desk import application, business
+from tests.integration.onboarding.desk import application, bank_account, business
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
 from tests.integration.tables import finish
 from tests.support.people import new_ein
@@ -172,3 +174,54 @@ async def test_a_change_whose_answer_ended_the_customer_is_done_when_it_is_drive
     assert await handling.status() == "denied"
     assert again == Result()
     assert await handling.events() == told
+
+
+@pytest.mark.parametrize("kind", ["business", "person", "external account"])
+async def test_a_change_that_has_begun_is_driven_to_its_end_though_the_customer_was_denied_before_it(
+    handling: Handling, kind: str
+) -> None:
+    """A provider has it: an answer that it was refused would be wrong, and nothing would be known of an account that is
+    linked.
+    """
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    change: UpdatePerson | UpdateBusiness | AddExternalBankAccount
+    match kind:
+        case "business":
+            step, operation, events = "update", table.UPDATE_BUSINESS.name, ["customer.updated"]
+            change = UpdateBusiness.model_validate(
+                {"customer_id": str(await handling.customer_id()), "business": {"ein": new_ein()}}
+            )
+        case "person":
+            step, operation, events = "update", table.UPDATE_PERSON.name, ["person.updated"]
+            person = await handling.value(
+                "SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1"
+            )
+            change = UpdatePerson.model_validate(
+                {"person_id": str(person), "ownership_percentage": 10}
+            )
+        case _:
+            step, operation = "link_external_account", table.ADD_EXTERNAL_BANK_ACCOUNT.name
+            events = ["external_account.created", "external_account.primary_changed"]
+            linked = await handling.value(
+                "SELECT external_account_id FROM external_accounts WHERE tenant = :tenant"
+            )
+            change = AddExternalBankAccount.model_validate(
+                {"external_bank_account_id": linked, "external_bank_account": bank_account()}
+            )
+    command = await handling.accept(operation)
+    await handling.order(command)
+    handling.bank.answers[step] += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await handling.drive(command, change)
+    identity_id = await handling.identity_of("business")
+    for version, status in ((2, Status.PENDING_REVIEW), (3, Status.DENIED)):
+        await handling.decide(identity_id, status, version)
+    assert await handling.status() == "denied"
+    told = await handling.events()
+
+    await handling.drive(command, change)
+
+    assert await handling.status() == "denied"
+    assert await held(handling) == [], "its EIN stays free"
+    new = Counter(await handling.events()) - Counter(told)
+    assert new == Counter(events)
