@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from libs.client.transport import Response
 from libs.contracts.errors import (
+    LOOK_BEFORE_REPEATING,
     BanksideError,
     InternalError,
     Invalid,
@@ -24,12 +25,11 @@ from libs.contracts.errors import (
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.contracts.model import OF_ANY_RELEASE, Model
 from libs.contracts.operation import Operation
+from libs.contracts.principal import Family
 
 R = TypeVar("R")
 
 PROBLEM_MEMBERS = frozenset({"type", "title", "status", "detail", "code"})
-FROM_PROXIES = frozenset({502, 503, 504})
-"""Without a problem document these are a proxy's; see `is_unknown`."""
 PROBLEM_TYPE = "application/problem+json"
 
 
@@ -68,11 +68,11 @@ def success_of(operation: Operation, response: Response) -> Answer[Any]:
 
 
 def is_unknown(response: Response) -> bool:
-    """Whether the answer is a 502, 503 or 504 of a proxy: the request may have been passed on before.
+    """Whether the answer is a 5xx of a proxy, which may have passed the request on, or of a gateway that broke down.
 
     The gateway's own, such as the 503 that says that nothing was started, are problem documents with a code.
     """
-    if response.status not in FROM_PROXIES:
+    if response.status < 500:
         return False
     media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     match _problem(response):
@@ -84,8 +84,10 @@ def is_unknown(response: Response) -> bool:
 
 def unanswered(operation: Operation[Any, Any]) -> BanksideError:
     """The error of a request to which no answer came: the outcome of a write is unknown."""
-    kind = ProviderTimeout if operation.is_read else OutcomePending
-    return kind("No answer came.")
+    if operation.is_read:
+        return ProviderTimeout("No answer came.")
+    is_driven_on = operation.family is not Family.OPERATOR
+    return OutcomePending("No answer came." if is_driven_on else LOOK_BEFORE_REPEATING)
 
 
 def error_of(response: Response) -> BanksideError:

@@ -128,9 +128,9 @@ class Client:
 
         Raises:
             Unavailable: nothing was started by any attempt: the gateway was not reached, or answered so.
-            OutcomePending, ProviderTimeout: the outcome of the write or read is unknown, also after a 502, 503 or 504
-                of a proxy, which may have passed the request on, where a retry is refused by itself: the write may have
-                been carried out by an earlier send, and after a 200 to a write that cannot be read.
+            OutcomePending, ProviderTimeout: the outcome of the write or read is unknown, also after a 5xx that is not
+                the gateway's, where a retry is refused by itself: the write may have been carried out by an earlier
+                send, and after a success to a write that cannot be read.
             BanksideError: as the gateway answered.
         """
         method, target, headers, body = request_of(operation, command)
@@ -184,7 +184,7 @@ class Client:
         response: Response = await self._transport.send(
             method, target, body, headers, TIMEOUT_SECONDS
         )
-        if response.status == 200:
+        if 200 <= response.status < 300:
             try:
                 return success_of(operation, response)
             except InternalError as error:

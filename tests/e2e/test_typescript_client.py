@@ -294,6 +294,26 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run
     assert "There is no connection to 127.0.0.1: connect ECONNREFUSED" in nothing["message"]
 
 
+async def test_a_5xx_that_is_not_the_gateways_leaves_the_outcome_of_a_write_unknown(
+    play: Run,
+) -> None:
+    def page(status: int) -> Callable[[], web.Response]:
+        return lambda: web.Response(status=status, text="<html>", headers={"Retry-After": "0"})
+
+    done = success({"transaction_id": "t1"})
+    accepted = page(202)
+    async with gateway(page(520), done, page(429), done, *[page(500)] * 3, accepted) as server:
+        after_520, after_429, *unknown = await play(
+            server, "for (let i = 0; i < 4; i++) await show(send());"
+        )
+
+    assert [each["data"]["transaction_id"] for each in (after_520, after_429)] == ["t1", "t1"]
+    for error in unknown:
+        told = (error["name"], error["code"], error["key"])
+        assert told == ("OutcomeUnknown", "no_answer", "invoice-7")
+    assert len(server.received) == 8
+
+
 async def test_a_certificate_that_is_not_trusted_is_told_and_nothing_was_sent(
     play: Run, tmp_path: Path
 ) -> None:

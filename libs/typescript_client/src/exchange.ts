@@ -17,13 +17,12 @@ import {
 export const RETRIES = { firstSeconds: 0.2, longestSeconds: 30, jitter: 0.25 };
 const RETRY_AFTER_JITTER = 0.25;
 const LONGEST_RETRY_AFTER_SECONDS = 24 * 3600;
+const RATE_LIMITED = "rate_limited";
 const IN_PROGRESS = "idempotency_in_progress";
 /** An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that. */
 const UNDER_WAY = new Set([IN_PROGRESS, "nonce_reused"]);
 /** Codes after which a request is sent again: nothing was started, or the first request will have its answer. */
-const RETRIED = new Set(["unavailable", "rate_limited", ...UNDER_WAY]);
-/** Without a problem document these are a proxy's, which may have passed the request on. */
-const FROM_PROXIES = new Set([502, 503, 504]);
+const RETRIED = new Set(["unavailable", RATE_LIMITED, ...UNDER_WAY]);
 /** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
 const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 500]);
 const MAY_BE_DONE = "An earlier send may have been carried out.";
@@ -78,7 +77,7 @@ export class Exchange {
   answered(response: Response, text: string): Answer<unknown> | number {
     this.requestId = response.headers.get("X-Request-Id") ?? this.requestId;
     const content = parsed(text);
-    if (response.status === 200) return this.#success(response, content);
+    if (response.ok) return this.#success(response, content);
     const isProblem = response.headers.get("Content-Type")?.startsWith("application/problem+json") ?? false;
     const status = response.status;
     let error: BanksideError;
@@ -87,8 +86,11 @@ export class Exchange {
     } else if (status === 422 && isObject(content) && Array.isArray(content["detail"])) {
       const detail = sentences(content["detail"] as ValueError[]);
       error = this.#error(errorClass(status, "invalid"), "invalid", detail, status, content);
-    } else if (FROM_PROXIES.has(status)) {
-      return this.#noAnswer(`A proxy answered ${status}.`, undefined, response);
+    } else if (status >= 500) {
+      // Of a proxy, which may have passed the request on, or of a gateway that broke down amid it.
+      return this.#noAnswer(`${status} came, which is no answer of the gateway's.`, undefined, response);
+    } else if (status === 429) {
+      error = this.#error(errorClass(status, RATE_LIMITED), RATE_LIMITED, "The answer is 429, a proxy's.", status);
     } else {
       error = this.#error(errorClass(status, UNREADABLE_ANSWER), UNREADABLE_ANSWER, `The answer is ${status}.`, status);
     }

@@ -438,6 +438,34 @@ async def test_what_a_newer_gateway_adds_and_an_older_one_lacks_is_taken(kind: s
     assert answer.data.daily_limit is None
 
 
+@pytest.mark.parametrize("status", [500, 502, 520, 524])
+async def test_a_5xx_that_is_not_the_gateways_leaves_the_outcome_of_a_write_unknown(
+    kind: str, status: int
+) -> None:
+    def page() -> web.Response:
+        return web.Response(status=status, text="<html>")
+
+    async with gateway(page, success(WIRE)) as server, calling(kind, server.base_url) as call:
+        answer = await call("send_wire", **SENT)
+    async with gateway(page) as lost:
+        error = await failure(kind, lost, "send_wire", idempotency_key="k", **SENT)
+
+    assert answer.data.transaction_id == "t1"
+    assert len({request.headers["Idempotency-Key"] for request in server.received}) == 1
+    assert (type(error), error.code, error.idempotency_key) == (OutcomeUnknown, "no_answer", "k")
+
+
+async def test_a_429_of_a_proxy_is_tried_again(kind: str) -> None:
+    def page() -> web.Response:
+        return web.Response(status=429, text="<html>", headers={"Retry-After": "0"})
+
+    async with gateway(page, success(WIRE)) as server, calling(kind, server.base_url) as call:
+        answer = await call("send_wire", **SENT)
+
+    assert answer.data.transaction_id == "t1"
+    assert len(server.received) == 2
+
+
 @pytest.mark.parametrize("before", [(), (DROP,)], ids=["first send", "retry"])
 async def test_a_success_of_a_write_that_cannot_be_read_leaves_its_outcome_unknown(
     kind: str, before: tuple[str, ...]

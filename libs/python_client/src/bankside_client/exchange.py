@@ -30,14 +30,13 @@ PROBLEM_TYPE = "application/problem+json"
 RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25
 LONGEST_RETRY_AFTER = timedelta(days=1)
+RATE_LIMITED = "rate_limited"
 IN_PROGRESS = "idempotency_in_progress"
 NONCE_REUSED = "nonce_reused"
 UNDER_WAY = frozenset({IN_PROGRESS, NONCE_REUSED})
 """An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that."""
-RETRIED = frozenset({"unavailable", "rate_limited"}) | UNDER_WAY
+RETRIED = frozenset({"unavailable", RATE_LIMITED}) | UNDER_WAY
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
-FROM_PROXIES = frozenset({502, 503, 504})
-"""Without a problem document these are a proxy's, which may have passed the request on."""
 OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 500})
 """Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send."""
 MAY_BE_DONE = "An earlier send may have been carried out."
@@ -172,7 +171,7 @@ class Exchange(Generic[T]):
         BanksideError: the answer is an error after which the request is not sent again.
         """
         self._request_id = response.headers.get("X-Request-Id") or self._request_id
-        if response.status_code == 200:
+        if response.is_success:
             return self._success(response, body)
         try:
             problem = decode(body)
@@ -184,8 +183,12 @@ class Exchange(Generic[T]):
                 error = self._error(response.status_code, code, detail, problem)
             case {"detail": [*values]} if response.status_code == 422:
                 error = self._error(422, "invalid", _sentences(values), problem)
-            case _ if response.status_code in FROM_PROXIES:
-                return self._no_answer(response, f"A proxy answered {response.status_code}.")
+            case _ if response.status_code >= 500:
+                # Of a proxy, which may have passed the request on, or of a gateway that broke down amid it.
+                detail = f"{response.status_code} came, which is no answer of the gateway's."
+                return self._no_answer(response, detail)
+            case _ if response.status_code == 429:
+                error = self._error(429, RATE_LIMITED, "The answer is 429, a proxy's.", {})
             case _:
                 detail = f"The answer is {response.status_code} {response.reason_phrase}."
                 error = self._error(response.status_code, errors.UNREADABLE_ANSWER, detail, {})
@@ -264,9 +267,10 @@ class Exchange(Generic[T]):
             )
         except UNREADABLE as error:
             detail = "The answer cannot be read."
+            status = response.status_code
             if self._operation.takes_idempotency_key:
-                raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail, 200) from error
-            raise self._own(ServerError, errors.UNREADABLE_ANSWER, detail, 200) from error
+                raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail, status) from error
+            raise self._own(ServerError, errors.UNREADABLE_ANSWER, detail, status) from error
 
     def _error(
         self, status: int, code: str, detail: str, problem: Mapping[str, Any]
