@@ -17,10 +17,11 @@ import aiohttp
 import msgspec
 from cyclopts import Parameter
 
+from libs.cli.exit_status import REFUSED, UNKNOWN, status_of
 from libs.cli.output import console, escape, one_line, pretty, print_json
 from libs.client import settings
 from libs.client.credentials import look_up, look_up_operator
-from libs.client.errors import OperatorError
+from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.transport import NoAnswer, NotSent, Response, Transport
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -87,9 +88,8 @@ def call(
             f"The gateway at {base_url} cannot be reached: is the stack up (make status)?"
         ) from None
     except NoAnswer as error:
-        raise OperatorError(
-            f"The gateway at {base_url} gave no whole answer ({error}). {advice}"
-        ) from None
+        kind = UnknownOutcome if is_write else OperatorError
+        raise kind(f"The gateway at {base_url} gave no whole answer ({error}). {advice}") from None
     except KeyboardInterrupt:
         if advice:
             print(one_line(advice), file=sys.stderr)
@@ -99,7 +99,15 @@ def call(
         print_json(_as_document(response, idempotency_key))
     else:
         _show(response, milliseconds, idempotency_key)
-    return 0 if response.status < 400 else 1
+    return 0 if 200 <= response.status < 300 else _status_of_failure(response, is_write)
+
+
+def _status_of_failure(response: Response, is_write: bool) -> int:
+    """The exit status of an answer that is no success."""
+    from libs.client.answers import error_of, is_unknown  # noqa: PLC0415 - only where something is wrong: see `main`
+
+    may_be_done = is_unknown(response) or status_of(error_of(response)) == UNKNOWN
+    return UNKNOWN if is_write and may_be_done else REFUSED
 
 
 def _advice(idempotency_key: str | None, is_operators: bool) -> str:
@@ -154,7 +162,7 @@ def _show(response: Response, milliseconds: float, idempotency_key: str | None) 
     phrase = http.client.responses.get(response.status, "")
     notes = [f"{milliseconds:.0f} ms"]
     if (request_id := response.headers.get("X-Request-Id")) is not None:
-        notes.append(f"request {request_id}")
+        notes.append(f"request {escape(request_id)}")
     if idempotency_key is not None:
         notes.append(f"idempotency key {escape(idempotency_key)}")
     if response.headers.get("Idempotent-Replayed") == "true":

@@ -14,7 +14,8 @@ from itertools import takewhile
 
 from cyclopts import App, CycloptsError
 
-from libs.client.errors import OperatorError
+from libs.cli.exit_status import INTERRUPTED, MISTAKE, REFUSED, UNKNOWN, status_of
+from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.settings import load_stack_environment
 from libs.contracts.errors import BanksideError
 
@@ -136,10 +137,7 @@ def _options_last(arguments: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run the command; exit status 0 done, 1 refused by the service, 2 an error that the operator can mend.
-
-    130 after Ctrl-C, as shells have it.
-    """
+    """Run the command, and end with its exit status."""
     try:
         load_stack_environment()
         arguments = _options_last(sys.argv[1:])
@@ -149,24 +147,27 @@ def main() -> None:
         _silence_libraries()
         result = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
+    except UnknownOutcome as unknown:
+        _say(str(unknown))
+        sys.exit(UNKNOWN)
     except (OperatorError, CycloptsError) as mistake:
         _say(" ".join(line.strip() for line in str(mistake).splitlines()))
-        sys.exit(2)
+        sys.exit(MISTAKE)
     except ValueError as error:
         mended = _of_arguments(error)
         if mended is None:
             raise
         _say(mended)
-        sys.exit(2)
+        sys.exit(MISTAKE)
     except BanksideError as refusal:
         _say(f"{refusal.detail} ({refusal.code})")
-        sys.exit(1)
+        sys.exit(status_of(refusal))
     except KeyboardInterrupt:
         _say("Interrupted; what was begun may go on.")
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:  # `| head` has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(REFUSED)
     sys.exit(result if isinstance(result, int) else 0)
 
 

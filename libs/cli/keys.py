@@ -13,7 +13,13 @@ from cyclopts import App, Parameter
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.cli.reseal import reseal
-from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, minute, overlap
+from libs.cli.rotation import (
+    OVERLAP_HOURS,
+    end_of_old_secret,
+    minute,
+    overlap,
+    told_when_lost,
+)
 from libs.cli.secret import show_once
 from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
@@ -270,7 +276,8 @@ def rotate(
     if save_as:
         check_can_save(save_as)
     command = checked(k.RotateKey, {"subscription_key": key, **values})
-    rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
+    with told_when_lost(key):
+        rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
     show_once(rotated, save_as, json=json)
     if not json:
         console().print(end_of_old_secret(overlap_hours))

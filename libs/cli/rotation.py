@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from libs.client.errors import OperatorError
+from libs.client.errors import OperatorError, UnknownOutcome
+from libs.contracts.errors import OutcomePending
 from libs.contracts.operating.keys import LONGEST_OVERLAP_HOURS
 
 OVERLAP_HOURS = 24.0
@@ -16,6 +19,18 @@ def overlap(hours: float) -> Decimal:
     if not 0 <= hours <= LONGEST_OVERLAP_HOURS:
         raise OperatorError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
     return Decimal(str(hours))
+
+
+@contextmanager
+def told_when_lost(key: str) -> Iterator[None]:
+    """Raises UnknownOutcome: the answer to the rotation of this key, with the new secret, is lost."""
+    try:
+        yield
+    except OutcomePending:
+        raise UnknownOutcome(
+            f"No answer came, and {key} may have a new secret, which nobody has: the audit says whether. Do not rotate"
+            " it again while programs sign with the secret before, which would end at once: give them another key."
+        ) from None
 
 
 def end_of_old_secret(overlap_hours: float) -> str:

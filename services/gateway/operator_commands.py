@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from libs.cli.database import record, with_database
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
-from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, overlap
+from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, overlap, told_when_lost
 from libs.cli.secret import show_once
 from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
@@ -204,7 +204,9 @@ def rotate_key(
         check_can_save(save_as)
     identity = {"name": name, "subscription_key": subscription_key}
     command = checked(o.RotateOperatorKey, identity | values)
-    show_once(ask(o.ROTATE_OPERATOR_KEY, command, key=key), save_as, json=json)
+    with told_when_lost(subscription_key):
+        rotated = ask(o.ROTATE_OPERATOR_KEY, command, key=key)
+    show_once(rotated, save_as, json=json)
     if not json:
         console().print(end_of_old_secret(overlap_hours))
 

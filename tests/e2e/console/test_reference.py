@@ -74,6 +74,17 @@ async def test_values_of_a_closed_list_are_chosen(page: Page, live: Live) -> Non
     assert "GET\n/partner/reseller/customers?status=pending_review\n" in shown
 
 
+async def test_a_query_is_signed_as_the_browser_sends_it(page: Page, live: Live) -> None:
+    await page.goto("/docs/events#listPartnerEvents")
+    await use(page, live.partner)
+    await page.fill("#listPartnerEvents-after", "it's & more")
+
+    shown = await tried(page, "listPartnerEvents")
+
+    assert "GET\n/partner/reseller/events?after=it%27s%20%26%20more\n" in shown
+    assert "Answer 401" not in shown
+
+
 async def test_the_first_difference_to_what_the_server_expected_is_marked(
     page: Page, live: Live
 ) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from libs.cli import cli
 from libs.client.transport import Transport
@@ -66,7 +68,7 @@ async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -
         )
 
     [made, own, of_read, of_operator] = [one.headers for one in server.received]
-    assert status == 2
+    assert status == 3
     assert f"repeat it with --idempotency-key={made['Idempotency-Key']}, " in lost
     assert own["Idempotency-Key"] == "-a  b"
     assert "repeat it with --idempotency-key='-a  b', " in given
@@ -74,6 +76,38 @@ async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -
     assert "may have been carried out" not in read
     assert "Idempotency-Key" not in of_operator
     assert "It may have been carried out: look before you repeat it." in of_operators
+
+
+@pytest.mark.parametrize(
+    ("method", "answer", "ends"),
+    [
+        ("POST", problem(504, "outcome_pending"), 3),
+        ("POST", problem(409, "idempotency_in_progress"), 3),
+        ("POST", lambda: web.Response(status=520, text="<html>"), 3),
+        ("POST", problem(409, "insufficient_funds"), 1),
+        ("POST", problem(503, "unavailable"), 1),
+        ("POST", lambda: web.Response(status=301, headers={"Location": "/"}), 1),
+        ("GET", DROP, 2),
+        ("GET", problem(504, "provider_timeout"), 1),
+        ("GET", problem(404, "not_found"), 1),
+    ],
+)
+async def test_the_exit_status_tells_what_was_refused_from_what_may_be_done(
+    method: str, answer: Callable[[], web.Response] | str, ends: int
+) -> None:
+    async with gateway(answer) as server:
+        status, *_ = await bankside("call", method, "/x", base_url=server.base_url)
+
+    assert status == ends
+
+
+async def test_a_request_id_is_shown_as_it_is() -> None:
+    answer = success({}, headers={"X-Request-Id": "[/x][bold]y"})
+    async with gateway(answer) as server:
+        status, out, _ = await bankside("call", "GET", "/x", base_url=server.base_url)
+
+    assert status == 0
+    assert "request [/x][bold]y" in out
 
 
 def test_an_interrupted_write_says_how_to_repeat_it_under_its_key(

@@ -17,7 +17,7 @@ from libs.cli.trigger import REQUESTS, UNAVAILABLE
 from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.providers.causes import causes
 from tests.unit.cli.typed import bankside
-from tests.unit.client.answering import KEY, answer, gateway, problem, success
+from tests.unit.client.answering import DROP, KEY, answer, gateway, problem, success
 
 WIRE = "019aacf2-1b3e-7000-8000-000000000001"
 
@@ -171,6 +171,62 @@ async def test_a_rotation_says_until_when_the_old_secret_signs(
 
     assert status == 0
     assert re.search(says, out)
+
+
+@pytest.mark.parametrize(
+    "command", [("keys", "rotate", "sub_1"), ("operators", "rotate-key", "ada", "sub_1")]
+)
+async def test_a_rotation_whose_answer_is_lost_says_that_its_secret_is(
+    command: tuple[str, ...],
+) -> None:
+    async with gateway(DROP) as server:
+        status, _, err = await bankside(*command, **operator_at(server.base_url))
+
+    assert status == 3
+    assert "sub_1 may have a new secret, which nobody has" in err
+    assert "Do not rotate it again" in err
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("keys", "revoke", "sub_1"), ("wires", "approve", WIRE, "--yes", "--reason", "Checked.")],
+)
+async def test_an_operators_write_whose_answer_is_lost_may_have_been_done(
+    command: tuple[str, ...],
+) -> None:
+    async with gateway(DROP) as server:
+        status, _, err = await bankside(*command, **operator_at(server.base_url))
+
+    assert status == 3
+    assert "it may have been done: look before you repeat it" in err
+    assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("operators", "revoke", "ada"),
+        ("commands", "retry", WIRE, "--service", "payments", "--reason", "Mended."),
+        ("wires", "show", WIRE),
+    ],
+)
+@pytest.mark.parametrize("answer", [problem(404, "not_found"), problem(409, "invalid_state")])
+async def test_what_there_is_not_and_cannot_be_decided_is_the_operators_mistake(
+    command: tuple[str, ...], answer: Callable[[], web.Response]
+) -> None:
+    async with gateway(answer) as server:
+        status, *_ = await bankside(*command, **operator_at(server.base_url))
+
+    assert status == 2
+
+
+def operator_at(url: str) -> dict[str, Any]:
+    return {
+        "BANKSIDE_OPERATOR_URL": url,
+        "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": KEY.subscription_key,
+        "BANKSIDE_OPERATOR_SECRET": KEY.secret,
+    }
 
 
 async def test_a_listener_of_operators_that_is_away_is_one_sentence() -> None:

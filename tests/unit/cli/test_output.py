@@ -11,7 +11,7 @@ from rich.text import Text
 
 from libs.cli import cli, output
 from libs.cli.decisions import agrees
-from libs.contracts.errors import InvalidState
+from libs.contracts.errors import InvalidState, OutcomePending, RateLimited
 
 HOSTILE = "x\x1b[2J\x1b]0;title\x07\x9b31m\u202e\r\n019a  wire approved [bold]\x7f"
 SPACES = {" ", "\n"}
@@ -57,8 +57,13 @@ def test_json_keeps_its_value_without_controlling_the_terminal(
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(InvalidState(HOSTILE), 1), (KeyboardInterrupt(), 130)],
-    ids=["refused", "Ctrl-C"],
+    [
+        (InvalidState(HOSTILE), 2),
+        (OutcomePending(HOSTILE), 3),
+        (RateLimited(HOSTILE), 1),
+        (KeyboardInterrupt(), 130),
+    ],
+    ids=["mistake", "unknown", "refused", "Ctrl-C"],
 )
 def test_an_error_is_one_line_without_a_trace(
     error: BaseException,

@@ -187,7 +187,9 @@ function targetOf(form) {
     if (input.dataset.in === "path") path = path.replace(`{${input.name}}`, encodeURIComponent(input.value.trim()))
     else if (input.value.trim()) pairs.push(`${input.name}=${encodeURIComponent(input.value.trim())}`)
   }
-  return pairs.length ? `${path}?${pairs.join("&")}` : path
+  // As the browser sends it: it writes an apostrophe of a query as %27.
+  const url = new URL(pairs.length ? `${path}?${pairs.join("&")}` : path, location.origin)
+  return url.pathname + url.search
 }
 
 /** Both canonical strings, with what differs first marked in each. */
