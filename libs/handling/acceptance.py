@@ -72,6 +72,11 @@ def arriving(command: NewCommand, envelope: Envelope) -> Arriving:
     return Arriving(command.command_id, command.operation, envelope.principal, body)
 
 
+def is_another_request(envelope: Envelope, known: KnownCommand) -> bool:
+    """Whether the command with this id was begun by a request with another body."""
+    return known.body_hash not in (envelope.body_hash, *envelope.earlier_body_hashes)
+
+
 def _is_fault_of_command(error: Exception) -> bool:
     """Whether recording the command would always fail. A database that is away, or not migrated, is waited for."""
     if isinstance(error, TooManyWaiting):
@@ -185,7 +190,7 @@ class Acceptance:
         ).inc()
         if known.is_redelivery or reply_to is None:
             return
-        if known.body_hash not in (envelope.body_hash, *envelope.earlier_body_hashes):
+        if is_another_request(envelope, known):
             reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())
         elif known.reply is not None:
             stored = decode_reply(known.reply)

@@ -6,12 +6,13 @@ dead queue has a function that accepts its letters (`libs.handling.operating.let
 
 from __future__ import annotations
 
-from libs.handling.acceptance import Ordering, arriving, new_command
+from libs.handling.acceptance import Ordering, arriving, is_another_request, new_command
 from libs.handling.operating.letters import Append
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.persistence import inbox_acceptance
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import KnownCommand
 
 
 async def accept_command_anew(
@@ -45,5 +46,7 @@ async def accept_command_anew(
         key = None
         if ordering is not None and envelope.operation not in unordered:
             key = await ordering(connection, arriving(command, envelope))
-        await inbox_acceptance.accept(connection, command, key, lease=False)
+        known = await inbox_acceptance.accept(connection, command, key, lease=False)
+        if isinstance(known, KnownCommand) and is_another_request(envelope, known):
+            raise NotReplayable("another request was accepted under its Idempotency-Key")
         await append(connection)

@@ -295,6 +295,31 @@ async def test_an_old_letter_of_a_command_that_is_known_has_no_effect(site: Site
     assert finished_at is not None
 
 
+async def test_a_letter_is_not_told_as_accepted_where_another_request_has_its_key(
+    site: Site,
+) -> None:
+    command_id = str(uuid4())
+    await die(site, "payments.commands", a_command(command_id, "gateway", "payments.cancel_wire"))
+    [letter] = (await site.ask(LIST_DEAD_LETTERS, ListDeadLettersOf(service="payments"))).items
+    await site.recorded("payments", _FINISHED.format(command_id))
+    await site.recorded("payments", "UPDATE inbox SET body_hash = 'of another body'")
+    replay = ReplayDeadLetterOf(letter_id=letter.id, service="payments", reason="x")
+
+    async def is_refused() -> bool:
+        """Once the letter is back in its queue."""
+        try:
+            await site.ask(REPLAY_DEAD_LETTER, replay)
+        except NotFound:
+            return False
+        except InvalidState as refusal:
+            return "another request" in refusal.detail
+        pytest.fail("it was told as accepted")
+
+    await eventually("the replay is refused", is_refused)
+
+    assert await site.recorded("payments", "SELECT entry FROM audit") == []
+
+
 _FINISHED = (
     "INSERT INTO inbox (command_id, operation, message_id, request_id, principal, body, deadline, finished_at)"
     " VALUES ('{}', 'payments.cancel_wire', 'another', 'r', '', '', 0, now() - interval '25 hours')"
