@@ -201,3 +201,4 @@ class Broker:
     async def _attach(self, session: Session) -> None:
         for part in self._parts:
             await part.attach(session)
+        await session.begin()

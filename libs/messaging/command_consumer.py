@@ -77,7 +77,7 @@ class CommandConsumer:
 
     async def attach(self, session: Session) -> None:
         await self._refuser.attach(session)
-        await self._consumption.start(session)
+        await self._consumption.attach(session)
 
     def detach(self) -> None:
         self._consumption.forget()

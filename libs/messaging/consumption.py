@@ -80,15 +80,19 @@ class Consumption:
     def is_paused(self) -> bool:
         return self._paused
 
-    async def start(self, session: Session) -> None:
+    async def attach(self, session: Session) -> None:
+        """Declare the queue on a new session, which has it consume with `begin`."""
         channel = await session.channel()
         await self._declare(channel)
         await channel.set_qos(prefetch_count=self._prefetch)
         self._channel, self._tag, self._still_since = channel, None, None
         self._probe = await Probe.of(session, channel, self.queue) if session.probes else None
-        if not self._paused and not self._stopped:
-            await self._consume(channel)
         session.watch(self)
+
+    async def begin(self) -> None:
+        if self._channel is None or self._tag is not None or self._paused or self._stopped:
+            return
+        await self._consume(self._channel)
 
     async def _consume(self, channel: AbstractChannel) -> None:
         self._tag = await consume(channel, self.queue, self._deliver)

@@ -75,7 +75,7 @@ class EventConsumer:
     async def attach(self, session: Session) -> None:
         self._arrived.clear()
         await self._refuser.attach(session)
-        await self._consumption.start(session)
+        await self._consumption.attach(session)
 
     def detach(self) -> None:
         self._consumption.forget()

@@ -97,7 +97,7 @@ class QueryConsumer:
         self._log = structlog.get_logger("queries")
 
     async def attach(self, session: Session) -> None:
-        await self._consumption.start(session)
+        await self._consumption.attach(session)
 
     def detach(self) -> None:
         self._consumption.forget()

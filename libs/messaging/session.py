@@ -46,6 +46,10 @@ class Watched(Protocol):
 
     queue: str
 
+    async def begin(self) -> None:
+        """Begin to consume, unless it is paused."""
+        ...
+
     def check(self) -> None:
         """Raises ConnectionError while it does not consume."""
         ...
@@ -117,8 +121,15 @@ class Session:
         return channel
 
     def watch(self, consumer: Watched) -> None:
-        """Watch a consumer as long as the session lives."""
+        """Watch a consumer as long as the session lives. It consumes once the session begins."""
         self._watched.append(consumer)
+
+    async def begin(self) -> None:
+        """Have all consumers consume, once every part of the process is attached. A session that ends before has taken
+        no message: each time that one comes back counts towards its being taken for poison.
+        """
+        for consumer in self._watched:
+            await consumer.begin()
 
     def check(self) -> None:
         """Readiness: raises ConnectionError when RabbitMQ does not answer or a consumer does not consume."""

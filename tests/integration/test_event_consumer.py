@@ -14,7 +14,7 @@ from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
 from libs.messaging import consumption, event_consumer, session
 from libs.messaging.broker import Broker
-from libs.messaging.delivery import OnDelivery, consume
+from libs.messaging.delivery import Delivery, OnDelivery, consume
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import CONSUMER_RESTARTS
 from libs.messaging.publishing import Properties, Publisher
@@ -102,6 +102,65 @@ async def test_an_ack_that_was_waiting_when_the_connection_died_does_not_end_the
 
             await eventually("what came later is taken", all_taken)
             await asyncio.gather(*talking, return_exceptions=True)
+
+
+class Unattachable:
+    """A part that cannot be attached to the next sessions, such as the consumer of a queue with other arguments."""
+
+    fails = 0
+    session: Session
+
+    async def attach(self, session: Session) -> None:
+        self.session = session
+        if self.fails:
+            self.fails -= 1
+            raise ConnectionError
+
+    def detach(self) -> None: ...
+
+
+async def test_no_event_is_taken_before_every_part_is_attached(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each time that one comes back counts towards its being taken for poison."""
+    returns: list[object] = []
+    seen: set[str] = set()
+
+    async def noted(channel: AbstractChannel, queue: str, on_delivery: OnDelivery) -> str:
+        async def note(message: Delivery) -> None:
+            returns.append((message.properties.headers or {}).get("x-delivery-count", 0))
+            await on_delivery(message)
+
+        return await consume(channel, queue, note)
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        seen.update(event.event_id for event in events)
+        return ()
+
+    monkeypatch.setattr(consumption, "consume", noted)
+    broker = Broker(fresh_environment.amqp_url, SERVICE)
+    consumer, part = EventConsumer(SERVICE, record), Unattachable()
+    broker.add(consumer)
+    broker.add(part)
+    async with (
+        Process(SERVICE).background("events", consumer.run()),
+        broker.open(),
+        event_bus(fresh_environment.amqp_url) as bus,
+    ):
+        await broker.start(wait_seconds=5)
+        events = made_up_events(1, "tenant", new_key())
+
+        part.fails = 4
+        part.session.lose("of the test")
+        await bus.publish(events)
+
+        async def is_taken() -> bool:
+            return seen == {event.event_id for event in events}
+
+        await eventually("it is taken", is_taken)
+
+    assert part.fails == 0
+    assert returns == [0]
 
 
 @pytest.fixture
