@@ -294,7 +294,10 @@ class FeedTail(Generic[EntryT]):
     async def _skip(self, standing: FeedCursor, entry: FaultyEntry) -> bool:
         """Move the cursor past the entry, if an operator has decided so."""
         async with self._fenced() as connection:
-            if await feed_stops.take_skip(connection, self._feed, entry.position) is None:
+            decided = await feed_stops.take_skip(
+                connection, self._feed, entry.position, entry.event_id
+            )
+            if decided is None:
                 return False
             await self._move(connection, standing, entry, [entry])
             await feed_stops.clear(connection, self._feed)
@@ -311,6 +314,7 @@ class FeedTail(Generic[EntryT]):
             entry_type=entry.type if entry else None,
             error=problem,
             outline=entry.outline if entry else None,
+            event_id=entry.event_id if entry else None,
         )
         async with self._fenced() as connection:
             seconds = await feed_stops.record(connection, self._feed, stop)

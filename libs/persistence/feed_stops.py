@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Text, bindparam, case, delete, extract, func, select, update
+from sqlalchemy import Text, and_, bindparam, case, delete, extract, func, or_, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.persistence import feed_events
@@ -25,6 +25,7 @@ _RECORD = _NEW.on_conflict_do_update(
         "position": _NEW.excluded.position,
         "entry_position": _NEW.excluded.entry_position,
         "entry_type": _NEW.excluded.entry_type,
+        "event_id": _NEW.excluded.event_id,
         "error": _NEW.excluded.error,
         "outline": _NEW.excluded.outline,
         "since": case((_IS_SAME, feed_stop.c.since), else_=_NEW.excluded.since),
@@ -37,31 +38,45 @@ _TAKE_SKIP = (
     update(feed_skip)
     .where(
         feed_skip.c.feed == bindparam("of_feed"),
-        feed_skip.c.position == bindparam("at"),
         feed_skip.c.skipped_at.is_(None),
+        # By its event where it has one: until the next try, an entry that came late may have taken its position.
+        or_(
+            feed_skip.c.event_id == bindparam("of_event", type_=Text),
+            and_(feed_skip.c.event_id.is_(None), feed_skip.c.position == bindparam("at")),
+        ),
     )
     .values(skipped_at=func.clock_timestamp())
     .returning(feed_skip.c.reason)
 )
-_REQUEST_SKIP = (
-    insert(feed_skip)
-    .from_select(
-        ["feed", "position", "reason", "asked_by", "entry_type", "error", "outline"],
-        select(
-            feed_stop.c.feed,
-            feed_stop.c.entry_position,
-            bindparam("why", type_=Text),
-            bindparam("by", type_=Text),
-            feed_stop.c.entry_type,
-            feed_stop.c.error,
-            feed_stop.c.outline,
-        ).where(
-            feed_stop.c.feed == bindparam("of_feed"), feed_stop.c.entry_position == bindparam("at")
-        ),
-    )
-    .on_conflict_do_nothing()
-    .returning(feed_skip.c.position)
+_DECIDED = insert(feed_skip).from_select(
+    ["feed", "position", "reason", "asked_by", "entry_type", "event_id", "error", "outline"],
+    select(
+        feed_stop.c.feed,
+        feed_stop.c.entry_position,
+        bindparam("why", type_=Text),
+        bindparam("by", type_=Text),
+        feed_stop.c.entry_type,
+        feed_stop.c.event_id,
+        feed_stop.c.error,
+        feed_stop.c.outline,
+    ).where(
+        feed_stop.c.feed == bindparam("of_feed"), feed_stop.c.entry_position == bindparam("at")
+    ),
 )
+_REQUEST_SKIP = _DECIDED.on_conflict_do_update(
+    index_elements=[feed_skip.c.feed, feed_skip.c.position],
+    set_={
+        **{
+            name: _DECIDED.excluded[name]
+            for name in ("reason", "asked_by", "entry_type", "event_id", "error", "outline")
+        },
+        "asked_at": func.clock_timestamp(),
+    },
+    # One whose entry has another position now, and is decided on anew where it stops the feed again.
+    where=and_(
+        feed_skip.c.skipped_at.is_(None), feed_skip.c.event_id != _DECIDED.excluded.event_id
+    ),
+).returning(feed_skip.c.position)
 _RESTART = (
     update(feed_cursor)
     .where(
@@ -116,6 +131,7 @@ class Stop:
 
     Args:
         entry_position: of the entry at fault; None when no entry is, and there is nothing to skip.
+        event_id: of the entry, where the provider may deliver one late or twice; see `libs.persistence.feed_events`.
         error: a sentence without values of the entry.
         outline: the entry's fields and their types, as JSON.
     """
@@ -125,6 +141,7 @@ class Stop:
     entry_type: str | None
     error: str
     outline: str | None
+    event_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +178,7 @@ async def record(connection: AsyncConnection, feed: str, stop: Stop) -> float:
             "position": stop.position,
             "entry_position": stop.entry_position,
             "entry_type": stop.entry_type,
+            "event_id": stop.event_id,
             "error": stop.error,
             "outline": stop.outline,
         },
@@ -173,10 +191,13 @@ async def clear(connection: AsyncConnection, feed: str) -> None:
     await connection.execute(_CLEAR, {"of_feed": feed})
 
 
-async def take_skip(connection: AsyncConnection, feed: str, position: int) -> str | None:
-    """Mark a requested skip as done. Its reason; None when no operator requested it."""
-    taken = await connection.execute(_TAKE_SKIP, {"of_feed": feed, "at": position})
-    reason: str | None = taken.scalar_one_or_none()
+async def take_skip(
+    connection: AsyncConnection, feed: str, position: int, event_id: str | None
+) -> str | None:
+    """Mark the requested skip of an entry as done. Its reason; None when no operator requested it."""
+    entry = {"of_feed": feed, "at": position, "of_event": event_id}
+    taken = await connection.execute(_TAKE_SKIP, entry)
+    reason: str | None = taken.scalars().first()
     return reason
 
 

@@ -255,3 +255,9 @@ AUDIT = (
     """,
 )
 """Its revisions then revoke UPDATE and DELETE on `audit`, and INSERT and DELETE on `audit_turn`."""
+
+FEED_STOP_EVENTS = (
+    "ALTER TABLE feed_stop ADD COLUMN IF NOT EXISTS event_id text",
+    "ALTER TABLE feed_skip ADD COLUMN IF NOT EXISTS event_id text",
+    "COMMENT ON COLUMN feed_skip.event_id IS 'null where entries have none, and of earlier releases'",
+)

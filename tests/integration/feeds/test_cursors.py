@@ -88,6 +88,35 @@ async def test_an_entry_that_is_skipped_is_passed_by_its_state(database: Databas
     assert await names(database) == ["Ada", "Mary"]
 
 
+async def test_a_decision_to_skip_is_about_its_entry_whichever_position_that_has_by_then(
+    database: Database,
+) -> None:
+    """An event that the provider delivers late takes a position that a later one had."""
+
+    async def stopped_by(event_id: str, position: int) -> None:
+        stop = feed_stops.Stop(1, position, "named", "unreadable", None, event_id)
+        async with database.transaction() as connection:
+            await feed_stops.record(connection, FEED, stop)
+
+    async def take_skip(position: int, event_id: str) -> str | None:
+        async with database.transaction() as connection:
+            return await feed_stops.take_skip(connection, FEED, position, event_id)
+
+    await stopped_by("x", 2)
+    assert await request_skip(database, 2)
+    assert not await request_skip(database, 2), "it is decided already"
+
+    assert await take_skip(2, "late") is None
+    await stopped_by("late", 2)
+    assert await request_skip(database, 2)
+    assert await take_skip(2, "late") == "seen to by hand"
+    assert await take_skip(3, "x") is None, "it is decided on anew"
+    await stopped_by("x", 3)
+    assert await request_skip(database, 3)
+    assert await take_skip(4, "x") == "seen to by hand"
+    assert await take_skip(4, "x") is None
+
+
 async def test_a_feed_whose_provider_forgot_the_cursor_is_restarted_by_an_operator(
     fresh_environment: Environment, database: Database
 ) -> None:
