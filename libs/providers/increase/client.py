@@ -3,8 +3,8 @@
     client = IncreaseClient("core", "https://api.increase.com", key, session)
     wire = await client.read("get_wire", lambda sdk: sdk.wire_transfers.retrieve(wire_id), deadline=deadline)
 
-The SDK retries nothing, follows no redirect, and refuses an answer that is not of its own types. Deadlines are Unix
-seconds.
+The SDK retries nothing, follows no redirect, and refuses an answer that it reads and that is not of its own types.
+Deadlines are Unix seconds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TypeVar
 
 import aiohttp
 import httpx
+import msgspec
 import structlog
 from increase import APIError, APIResponseValidationError, AsyncIncrease
 from pydantic import ValidationError
@@ -23,6 +24,7 @@ from pydantic import ValidationError
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.exchanges import Exchange, Exchanges
+from libs.providers.feed_entries import describe
 from libs.providers.increase.refusals import conclusion
 from libs.providers.increase.transport import SessionTransport
 
@@ -110,8 +112,10 @@ class IncreaseClient:
             except APIError as error:
                 _log_invalid(error)
                 raise conclusion(error) from None
-            except (ValueError, RecursionError):
-                # The body is no JSON, or JSON of a depth that no answer has.
+            except (ValueError, RecursionError) as error:
+                # The body is no JSON, JSON of a depth that no answer has, or not of the shape that is read.
+                if isinstance(error, msgspec.ValidationError):
+                    _log.error("answer_has_another_shape", problem=describe("not read", error))
                 raise AttemptFailed(Failure.UNREADABLE) from None
             if answer is None:
                 raise AttemptFailed(Failure.UNREADABLE)

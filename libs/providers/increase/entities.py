@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Protocol, TypeVar
 
-import httpx
 import msgspec
 from increase import AsyncIncrease, Omit
 
+from libs.providers.increase.answers import read_answer
+
 ACTIVE, ARCHIVED, DISABLED = "active", "archived", "disabled"
 VALID, INVALID = "valid", "invalid"
-
-AnswerT = TypeVar("AnswerT")
 
 
 class Address(msgspec.Struct):
@@ -104,13 +102,6 @@ class Entities(msgspec.Struct):
     next_cursor: str | None = None
 
 
-class Answer(Protocol):
-    """A raw response of the SDK's."""
-
-    @property
-    def http_response(self) -> httpx.Response: ...
-
-
 async def list_entities(sdk: AsyncIncrease, cursor: str | Omit, limit: int) -> Entities:
     answer = await sdk.entities.with_raw_response.list(cursor=cursor, limit=limit)
     return read_answer(answer, Entities)
@@ -122,11 +113,6 @@ async def retrieve_entity(sdk: AsyncIncrease, entity_id: str) -> Entity:
 
 async def retrieve_owner(sdk: AsyncIncrease, owner_id: str) -> Owner:
     return read_answer(await sdk.beneficial_owners.with_raw_response.retrieve(owner_id), Owner)
-
-
-def read_answer(answer: Answer, kind: type[AnswerT]) -> AnswerT:
-    """Raises ValueError: the answer has another shape."""
-    return msgspec.json.decode(answer.http_response.content, type=kind)
 
 
 def _issue(item: Mapping[str, object]) -> Issue:

@@ -20,9 +20,11 @@ from increase import AsyncIncrease
 
 from libs.contracts.customers import CustomerStatus
 from libs.persistence.engine import Database
+from libs.providers.increase.answers import read_answer
 from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.money import amount_of, cents_of
+from libs.providers.increase.wires import Wire, Wires, wires_having_key
 from services.ledger_read.adapters.increase.composition import open_role
 from services.ledger_read.ports import FinancialRole
 from services.onboarding.adapters.increase.core import IncreaseCoreBanking as CustomersCore
@@ -117,14 +119,16 @@ class OwnWireBank:
 
     async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
         wire_id = await self._wire_id(transaction_id)
-        reversed_wire = await self._sdk.simulations.wire_transfers.reverse(wire_id)
+        simulations = self._sdk.simulations.wire_transfers.with_raw_response
+        reversed_wire = read_answer(await simulations.reverse(wire_id), Wire)
         assert reversed_wire.reversal is not None
         return reversed_wire.reversal.description
 
     async def carried_out(self, account_id: str) -> list[tuple[str, Decimal]]:
         if not account_id.startswith("account_"):
             return []  # of an account that is not there; Increase may refuse to list its wires
-        page = await self._sdk.wire_transfers.list(account_id=account_id, limit=NEWEST)
+        wires = self._sdk.wire_transfers.with_raw_response
+        page = read_answer(await wires.list(account_id=account_id, limit=NEWEST), Wires)
         return [
             (wire.idempotency_key or "", amount_of(wire.amount))
             for wire in page.data
@@ -132,7 +136,7 @@ class OwnWireBank:
         ]
 
     async def _wire_id(self, transaction_id: UUID) -> str:
-        page = await self._sdk.wire_transfers.list(idempotency_key=str(transaction_id))
+        page = await wires_having_key(self._sdk, str(transaction_id))
         return page.data[0].id
 
 

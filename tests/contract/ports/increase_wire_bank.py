@@ -15,6 +15,7 @@ from increase import AsyncIncrease
 from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.money import amount_of, cents_of
+from libs.providers.increase.wires import wires_having_key
 from services.payments.adapters.increase.core import IncreaseCoreBanking
 from services.payments.adapters.increase.feed import WireFeed
 from services.payments.ports import CoreBanking
@@ -76,7 +77,7 @@ class IncreaseWireBank:
         ]
 
     async def move(self, transaction_id: UUID, status: str) -> None:
-        page = await self._sdk.wire_transfers.list(idempotency_key=str(transaction_id))
+        page = await wires_having_key(self._sdk, str(transaction_id))
         await self.order("POST", f"wires/{page.data[0].id}", status=status)
 
     async def order(self, method: str, path: str, **body: Any) -> Any:

@@ -17,6 +17,7 @@ from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
+from libs.providers.increase.wires import retrieve_wire
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
 from services.ledger_read.ports import CursorRefused
@@ -310,6 +311,26 @@ async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_rea
 
     assert (again, again.total) == (first, 1)
     assert sum(row.balance for row in again.rows) == Decimal("1000.00")
+
+
+async def test_a_wire_that_came_back_is_listed_with_its_return(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_funded_account()
+    bank.running.bank.conduct.wire_seconds = 0.1
+    account, external = bank.accounts[opened.account_id], await link_external(bank.increase)
+    wire_id = str(uuid.uuid4())
+    sent = await send_wire(bank.increase, account, external, 12_368, wire_id)
+
+    async def came_back() -> bool:  # as 68 cents tell the fake
+        return (await retrieve_wire(bank.increase, sent.id)).status == "reversed"
+
+    await eventually("the wire came back", came_back)
+    page = await bank.postings.page(opened.account_id, None, soon())
+
+    returned, debit, _ = page.postings
+    assert debit.transaction_id == wire_id
+    assert returned.type == "return"
+    assert (returned.amount, debit.amount) == (Decimal("123.68"), Decimal("123.68"))
+    assert (returned.is_debit, debit.is_debit) == (False, True)
 
 
 async def test_the_wire_of_a_posting_is_read_once(bank: IncreaseLedgerBank) -> None:

@@ -225,7 +225,7 @@ class Control:
             status = "invalid" if issues else order.validation
             entity["validation"] = {"status": status, "issues": issues}
             is_new = not ISSUE_CATEGORIES.issuperset(order.issues)
-            self._store.save(entity | {"status": order.status}, of_later_release=is_new)
+            self._store.save(entity | {"status": order.status}, beyond_sdk=is_new)
         return self._object(entities.KIND, entity["id"])
 
     async def book(self, request: web.Request) -> web.Response:

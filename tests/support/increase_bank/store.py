@@ -136,15 +136,16 @@ class Store:
         private: Json | None = None,
         *,
         event: bool = True,
-        of_later_release: bool = False,
+        beyond_sdk: bool = False,
     ) -> Json:
         """A changed object; its event too.
 
         Args:
-            of_later_release: it has values that Increase documents as open to additions and the SDK does not know.
+            beyond_sdk: it has values that the SDK's types refuse: Increase documents them as open to additions, or its
+                sandbox was seen to answer with them.
         """
         kind = body["type"]
-        text = json.dumps(body) if of_later_release else rendered(MODELS[kind], body)
+        text = json.dumps(body) if beyond_sdk else rendered(MODELS[kind], body)
         hidden = None if private is None else json.dumps(private)
         columns = tuple(body.get(name) for name in COLUMNS)
         self.execute(SAVE, (*columns, text, hidden, body["id"]))

@@ -18,6 +18,8 @@ from tests.support.increase_bank.shapes import Json, timestamp
 from tests.support.increase_bank.store import Store
 
 KIND = "wire_transfer"
+CYCLE_DATE_SHOWN = "-4712-01-01"
+"""`input_cycle_date` of reversals at Increase's sandbox, recorded there. The SDK's type does not know it as a date."""
 Outcome = Literal["complete", "rejected", "requires_attention", "reversed"]
 OUTCOMES: dict[int, Outcome] = {66: "rejected", 67: "requires_attention", 68: "reversed"}
 """By the cents of the amount; all other wires are completed."""
@@ -201,7 +203,8 @@ def reverse(store: Store, wire: Json) -> None:
         description="Inbound wire reversal",
     )
     store.settled(wire["id"])
-    store.save(wire | {"status": "reversed", "reversal": reversal})
+    shown = reversal | {"input_cycle_date": CYCLE_DATE_SHOWN}
+    store.save(wire | {"status": "reversed", "reversal": shown}, beyond_sdk=True)
 
 
 def approve(call: Call) -> Done:

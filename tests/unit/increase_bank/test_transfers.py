@@ -11,6 +11,7 @@ from increase import (
     InvalidParametersError,
 )
 
+from libs.providers.increase.wires import retrieve_wire
 from tests.support.increase_bank.server import RunningBank, advance
 from tests.support.increase_clients import fund, link_external, open_account, send_wire
 from tests.support.waiting import eventually
@@ -96,7 +97,7 @@ async def test_the_cents_of_a_wire_decide_its_fate(
     wire = await send_wire(increase, account, external, cents, "wire-1")
 
     async def is_decided() -> bool:
-        return (await increase.wire_transfers.retrieve(wire.id)).status == status
+        return (await retrieve_wire(increase, wire.id)).status == status
 
     await eventually("the wire is decided", is_decided)
     assert (await increase.accounts.balance(account.id)).available_balance == left

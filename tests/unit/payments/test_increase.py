@@ -16,11 +16,16 @@ from aiohttp import web
 from libs.contracts.errors import ProviderError
 from libs.contracts.wires import WireState
 from libs.providers.feed_entries import FeedCursor, UndecodableEntry
+from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.outcomes import Accepted, Reason, Refused, Unknown
 from libs.providers.sessions import open_session
 from libs.providers.writing import Attempt, Earlier, write_once
-from services.payments.adapters.increase.core import NewestWires
+from services.payments.adapters.increase.core import (
+    AcceptedWire,
+    IncreaseCoreBanking,
+    NewestWires,
+)
 from services.payments.adapters.increase.feed import WireFeed
 from services.payments.adapters.increase.wire_text import wire_text
 from services.payments.models import Creditor, PostalAddress, Step, WireRecord
@@ -213,6 +218,57 @@ async def test_a_status_is_reported_as_a_state_of_ours(
     assert (last.report.wire_state, last.report.reason) == (state, reason)
 
 
+async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: IncreaseWireBank) -> None:
+    wire = await new_wire(bank)
+    await send_until_known(bank, wire)
+    await bank.move(wire.transaction_id, "complete")
+    await bank.move(wire.transaction_id, "reversed")
+
+    *_, last = await all_entries(bank)
+    shown = await bank.core.look_up(wire.transaction_id, soon())
+    sent_again = await send_until_known(bank, wire)
+    found = await bank.core.send_wire(wire).find(wire.transaction_id, soon())
+    newest = await NewestWires(bank.client).fetch(None, 100)
+
+    reason = "Invalid creditor account number."
+    assert (last.report.wire_state, last.report.reason) == (WireState.RETURNED, reason)
+    assert shown is not None
+    assert (shown.state, shown.status, shown.reason) == (WireState.RETURNED, "reversed", reason)
+    accepted = Accepted(AcceptedWire(str(wire.transaction_id)))
+    assert sent_again == found == accepted
+    assert newest.ids == [str(wire.transaction_id)]
+
+
+@pytest.mark.parametrize("resource_id", [None, "wire_transfer_1"])
+async def test_a_wire_in_a_status_of_a_later_release_is_shown_and_its_sending_stays_unknown(
+    bank: IncreaseWireBank,
+    provider: Provider,
+    increase: IncreaseClient,
+    resource_id: str | None,
+) -> None:
+    wire = await new_wire(bank)
+    made = wire_transfer(
+        wire.transaction_id,
+        account_id=wire.sending_account_id,
+        external_account_id=wire.external_account_id,
+    ) | {"status": "of_a_later_release"}
+    used = refuses(409, "idempotency_key_already_used_error", resource_id=resource_id)
+    core = IncreaseCoreBanking(increase, WRITES)
+    writing = core.send_wire(wire)
+
+    provider.answers = [shows(made)] if resource_id is None else [used, shows(made)]
+    sent = await writing.send(wire.transaction_id, soon())
+    provider.answers = [lists([made])]
+    found = await writing.find(wire.transaction_id, soon())
+    shown = await core.look_up(wire.transaction_id, soon())
+
+    assert isinstance(sent, Unknown)
+    assert isinstance(found, Unknown)
+    assert (sent.needs_operator, found.needs_operator) == (False, False)
+    assert shown is not None
+    assert (shown.state, shown.status) == (None, "of_a_later_release")
+
+
 async def test_wires_of_others_have_entries_without_a_report(bank: IncreaseWireBank) -> None:
     wire = await new_wire(bank)
     await send_until_known(bank, wire)
@@ -250,7 +306,7 @@ REVERSAL = {
     "created_at": "2026-03-02T15:40:00Z",
     "debtor_routing_number": None,
     "description": "Inbound wire reversal",
-    "input_cycle_date": "2026-03-02",
+    "input_cycle_date": "-4712-01-01",
     "input_message_accountability_data": "20260302MMQFMP0P000001",
     "input_sequence_number": "000001",
     "input_source": "MMQFMP0P",
@@ -283,7 +339,7 @@ async def test_a_feed_that_is_behind_dates_no_state_before_it_was_reached(
     provider: Provider, increase: IncreaseClient, shown: dict[str, Any], at: str
 ) -> None:
     """The first of three events is of the wire's creation; the wire is read as it is after the last."""
-    wire = wire_transfer(uuid.uuid4(), created_at="2026-03-02T09:58:00Z", **shown)
+    wire = wire_transfer(uuid.uuid4(), created_at="2026-03-02T09:58:00Z") | shown
 
     async def answer(request: web.Request) -> web.StreamResponse:
         events = [event(0), event(5, "wire_transfer_2"), event(6)]

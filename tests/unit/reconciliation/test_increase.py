@@ -12,6 +12,7 @@ import httpx
 import pytest
 from increase import AsyncIncrease
 
+from libs.contracts.errors import ProviderError
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.client import IncreaseClient
@@ -31,8 +32,12 @@ from tests.support.increase_clients import (
     make_entity,
     open_account,
 )
+from tests.unit.providers.conftest import Provider, provider, session
+from tests.unit.providers.increase.conftest import increase, shows, wire_transfer
 from tests.unit.reconciliation import records as r
 from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared, soon
+
+__all__ = ["increase", "provider", "session"]
 
 WRITES, READS = "a-key-that-may-all", "a-key-that-reads"
 
@@ -110,6 +115,36 @@ async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Ban
         account_id=account_id,
         external_account_id=external_account_id,
     )
+
+
+async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: Bank) -> None:
+    transaction_id = str(uuid4())
+    await bank.wire(transaction_id)
+    [made] = (await bank.sdk.wire_transfers.list()).data
+    await bank.sdk.simulations.wire_transfers.submit(made.id)
+    await bank.sdk.simulations.wire_transfers.with_raw_response.reverse(made.id)
+    records = lists.wires(bank.client)
+
+    [listed] = await all_of(records)
+    [found] = await records.by_ids([transaction_id], soon())
+
+    assert listed == found
+    assert (listed.transaction_id, listed.state) == (transaction_id, "returned")
+
+
+async def test_a_wire_of_ours_in_a_status_of_a_later_release_cannot_be_compared(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    theirs = wire_transfer(None) | {"status": "of_a_later_release"}
+    ours = wire_transfer(uuid4()) | {"status": "of_a_later_release"}
+    provider.answers = [shows({"data": [theirs]}), shows({"data": [theirs, ours]})]
+    records = lists.wires(increase)
+
+    page = await records.page(None, soon())
+    with pytest.raises(ProviderError):
+        await records.page(None, soon())
+
+    assert page.rows == []
 
 
 async def test_a_feed_that_applied_nothing_is_behind_once_there_is_an_event(bank: Bank) -> None:

@@ -16,6 +16,7 @@ from libs.contracts.transactions import TransactionType
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.money import amount_of
+from libs.providers.increase.wires import retrieve_wire
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.increase.transactions import (
@@ -130,7 +131,7 @@ class IncreasePostings:
             wire = await self._reader.of_account(
                 row.account_id,
                 "get_wire",
-                lambda sdk: sdk.wire_transfers.retrieve(wire_id),
+                lambda sdk: retrieve_wire(sdk, wire_id),
                 deadline,
             )
         found = self._wires[wire_id] = _Wire(

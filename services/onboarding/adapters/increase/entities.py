@@ -8,7 +8,8 @@ from increase.types import beneficial_owner_update_params as owner_update
 from increase.types import entity_create_params as create
 from increase.types import entity_update_params as update
 
-from libs.providers.increase.entities import Entities, Entity, Owner, read_answer
+from libs.providers.increase.answers import read_answer
+from libs.providers.increase.entities import Entities, Entity, Owner
 
 
 class Owners(msgspec.Struct):

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
+import msgspec
 from increase import AsyncIncrease
-from increase.types import WireTransfer
 from increase.types.wire_transfer_create_params import (
     Creditor as CreditorParams,
 )
@@ -16,6 +16,7 @@ from increase.types.wire_transfer_create_params import CreditorAddressStructured
 from libs.contracts.errors import BanksideError, ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
+from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.entities import ACTIVE, retrieve_entity
 from libs.providers.increase.keyed_write import KeyedWrite
@@ -23,6 +24,7 @@ from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
 from libs.providers.increase.refusals import NOT_FOUND
 from libs.providers.increase.wire_states import STATES
+from libs.providers.increase.wires import Wire, Wires, list_wires, retrieve_wire, wires_having_key
 from libs.providers.newest_records import NewestPage
 from libs.providers.outcomes import Finding, Outcome, Reason, Unknown
 from libs.providers.writing import Capabilities
@@ -45,7 +47,7 @@ class AcceptedWire:
 class WireWrite:
     """See `writing.ProviderWrite`. A wire has to name its creditor; one of a release that kept none has none."""
 
-    keyed: KeyedWrite[WireTransfer, AcceptedWire]
+    keyed: KeyedWrite[Wire, AcceptedWire]
     has_creditor: bool
 
     @property
@@ -75,9 +77,9 @@ class IncreaseCoreBanking:
         self._capabilities = capabilities
 
     def send_wire(self, wire: WireRecord) -> WireWrite:
-        async def create(sdk: AsyncIncrease, key: str) -> WireTransfer:
+        async def create(sdk: AsyncIncrease, key: str) -> Wire:
             assert wire.creditor is not None
-            return await sdk.wire_transfers.create(
+            answer = await sdk.wire_transfers.with_raw_response.create(
                 account_id=wire.sending_account_id,
                 external_account_id=wire.external_account_id,
                 amount=cents_of(wire.amount),
@@ -88,6 +90,16 @@ class IncreaseCoreBanking:
                 },
                 idempotency_key=key,
             )
+            return _of_known_status(read_answer(answer, Wire))
+
+        async def having_key(sdk: AsyncIncrease, key: str) -> Wires:
+            page = await wires_having_key(sdk, key)
+            for found in page.data:
+                _of_known_status(found)
+            return page
+
+        async def retrieve(sdk: AsyncIncrease, wire_id: str) -> Wire:
+            return _of_known_status(await retrieve_wire(sdk, wire_id))
 
         async def why_refused(_: ProviderRefusal, deadline: float) -> Reason:
             try:
@@ -100,8 +112,8 @@ class IncreaseCoreBanking:
             self._capabilities,
             "send_wire",
             create,
-            lambda sdk, key: sdk.wire_transfers.list(idempotency_key=key),
-            lambda sdk, wire_id: sdk.wire_transfers.retrieve(wire_id),
+            having_key,
+            retrieve,
             lambda made: AcceptedWire(str(wire.transaction_id)) if _is(made, wire) else None,
             why_refused,
         )
@@ -113,7 +125,7 @@ class IncreaseCoreBanking:
         try:
             page = await self._client.read(
                 "find_wire",
-                lambda sdk: sdk.wire_transfers.list(idempotency_key=key),
+                lambda sdk: wires_having_key(sdk, key),
                 deadline=deadline,
             )
         except ProviderRefusal as refusal:
@@ -182,7 +194,7 @@ def _creditor(creditor: Creditor) -> CreditorParams:
     }
 
 
-def _shown(wire: WireTransfer) -> WireAtBank:
+def _shown(wire: Wire) -> WireAtBank:
     reversal, reason = wire.reversal, None
     if reversal is not None:
         reason = reversal.return_reason_code_description or reversal.description
@@ -196,7 +208,14 @@ def _shown(wire: WireTransfer) -> WireAtBank:
     )
 
 
-def _is(made: WireTransfer, wire: WireRecord) -> bool:
+def _of_known_status(wire: Wire) -> Wire:
+    """Raises ValueError: the status is of a later release, and may be that of a wire which was not accepted."""
+    if wire.status not in STATES:
+        raise msgspec.ValidationError("a status of a later release - at `$.status`")
+    return wire
+
+
+def _is(made: Wire, wire: WireRecord) -> bool:
     """Whether the wire at Increase is the one that was ordered."""
     return (made.amount, made.account_id, made.external_account_id) == (
         cents_of(wire.amount),
@@ -216,9 +235,7 @@ class NewestWires:
         page = await read_page(
             self._client,
             "list_wires",
-            lambda sdk, cursor: sdk.wire_transfers.list(
-                cursor=cursor, limit=min(limit, LARGEST_PAGE)
-            ),
+            lambda sdk, cursor: list_wires(sdk, cursor, min(limit, LARGEST_PAGE)),
             after,
             deadline=time.time() + FETCH_SECONDS,
         )

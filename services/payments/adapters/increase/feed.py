@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from increase.types import WireTransfer
 
 from libs.contracts.ids import parse_id
 from libs.contracts.wires import WireState
@@ -27,6 +26,7 @@ from libs.providers.feed_entries import (
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed, ListedEvent
 from libs.providers.increase.wire_states import STATES
+from libs.providers.increase.wires import Wire, retrieve_wire
 from services.payments.models import FeedEntry, WireReport
 
 CATEGORIES = ("wire_transfer.created", "wire_transfer.updated")
@@ -35,7 +35,7 @@ AT_ONCE = 8
 UNEXPLAINED = frozenset({"canceled", "rejected"})
 """Statuses of which Increase does not say why: its word for the status is all there is."""
 
-WireRead = WireTransfer | ProviderRefusal | AttemptFailed
+WireRead = Wire | ProviderRefusal | AttemptFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class WireFeed:
                 try:
                     found[wire_id] = await self._client.repeated(
                         "get_wire",
-                        lambda sdk: sdk.wire_transfers.retrieve(wire_id),
+                        lambda sdk: retrieve_wire(sdk, wire_id),
                         deadline=deadline,
                     )
                 except (ProviderRefusal, AttemptFailed) as error:
@@ -120,7 +120,7 @@ def _place(item: Any, after: int) -> Place:
 def _entry(item: Any, place: Place) -> FeedEntry:
     changed: _Changed = item["changed"]
     event, wire = changed.listed.decoded(), changed.wire
-    if not isinstance(wire, WireTransfer):
+    if not isinstance(wire, Wire):
         raise wire or ValueError("the event names no wire")
     is_ours = parse_id(wire.idempotency_key or "") is not None
     return FeedEntry(
@@ -132,7 +132,7 @@ def _entry(item: Any, place: Place) -> FeedEntry:
     )
 
 
-def _report(wire: WireTransfer, changed_at: datetime) -> WireReport:
+def _report(wire: Wire, changed_at: datetime) -> WireReport:
     state = STATES[wire.status]
     reversal = wire.reversal
     reason: str | None = wire.status if wire.status in UNEXPLAINED else None
@@ -147,7 +147,7 @@ def _report(wire: WireTransfer, changed_at: datetime) -> WireReport:
     )
 
 
-def _reached_at(wire: WireTransfer) -> datetime | None:
+def _reached_at(wire: Wire) -> datetime | None:
     """When the wire came into its state; None: Increase does not say it of this state."""
     if STATES[wire.status] is WireState.SUBMITTED:
         return wire.created_at

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from increase import AsyncIncrease
-from increase.types import Account, ExternalAccount, WireTransfer
+from increase.types import Account, ExternalAccount
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
@@ -19,6 +19,7 @@ from libs.providers.increase.events import is_followed
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, read_page, retrieve_each
 from libs.providers.increase.money import amount_of
 from libs.providers.increase.wire_states import STATES
+from libs.providers.increase.wires import Wire, list_wires, wires_having_key
 from services.reconciliation.ports import CoreAccount, CoreExternalAccount, CoreWire, Page
 
 CLOSED = "closed"
@@ -77,12 +78,12 @@ class IncreaseList(Generic[ObjectT, RowT]):
         return await self._found(ids, deadline) if ids else []
 
 
-def wires(client: IncreaseClient) -> IncreaseList[WireTransfer, CoreWire]:
+def wires(client: IncreaseClient) -> IncreaseList[Wire, CoreWire]:
     """Their ids are our transaction ids, the keys under which they were made."""
 
     async def found(ids: Sequence[str], deadline: float) -> Sequence[CoreWire]:
-        async def having_key(sdk: AsyncIncrease, key: str) -> Sequence[WireTransfer]:
-            return (await sdk.wire_transfers.list(idempotency_key=key)).data
+        async def having_key(sdk: AsyncIncrease, key: str) -> Sequence[Wire]:
+            return (await wires_having_key(sdk, key)).data
 
         made = await retrieve_each(client, "find_wire", having_key, ids, deadline=deadline)
         for key, listed in made.items():
@@ -93,17 +94,20 @@ def wires(client: IncreaseClient) -> IncreaseList[WireTransfer, CoreWire]:
     return IncreaseList(
         client,
         "wires",
-        lambda sdk, cursor: sdk.wire_transfers.list(cursor=cursor, limit=LARGEST_PAGE),
+        lambda sdk, cursor: list_wires(sdk, cursor, LARGEST_PAGE),
         found,
         lambda wire: [_wire(wire)],
         prefix="wire_transfer_",
     )
 
 
-def _wire(wire: WireTransfer) -> CoreWire:
+def _wire(wire: Wire) -> CoreWire:
+    state = STATES.get(wire.status)
+    if state is None:
+        raise ProviderError  # a status of a later release
     return CoreWire(
         transaction_id=wire.idempotency_key or "",
-        state=STATES[wire.status].value,
+        state=state.value,
         amount=amount_of(wire.amount),
         account_id=wire.account_id,
         external_account_id=wire.external_account_id or "",
