@@ -35,6 +35,10 @@ WHOLE_EVERY_SECONDS = 15.0
 """A fetch reads the whole overlap once this time has passed since the last one that did, or when that one found late
 events.
 """
+WHOLE_OVERLAP = OVERLAP + timedelta(seconds=WHOLE_EVERY_SECONDS + FETCH_SECONDS)
+"""Read again by a fetch that reads the overlap whole: an event that becomes visible just after one waits for the next,
+while short fetches and their length move the time of the newest event on.
+"""
 REMEMBERED = 1000
 """Applied events in a state. With more of them in the overlap, the overlap is shorter."""
 PAGES = 60
@@ -69,7 +73,7 @@ class _Window(msgspec.Struct):
     def add(self, event_id: str, at: datetime) -> None:
         self.applied_ms[_digest(event_id)] = _milliseconds(at)
         self.newest = max(self.newest, at)
-        floor = _before(self.newest, OVERLAP)
+        floor = _before(self.newest, WHOLE_OVERLAP)
         if len(self.applied_ms) > REMEMBERED:
             oldest_ms = sorted(self.applied_ms.values())[-REMEMBERED]
             floor = max(floor, datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=oldest_ms))
@@ -167,7 +171,7 @@ class EventFeed:
             at = time_of_item or (window.newest if window else datetime.fromtimestamp(0, UTC))
             if late_before is not None:
                 is_any_late |= time_of_item is None or time_of_item < late_before
-            window = window or _Window(self._categories, _before(at, OVERLAP), at)
+            window = window or _Window(self._categories, _before(at, WHOLE_OVERLAP), at)
             window.categories = self._categories
             window.add(event_id, at)
             found.append(ListedEvent(item, event_id, msgspec.json.encode(window).decode()))

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 
 from libs.contracts.errors import ProviderError
+from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase import events as module
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed
@@ -130,6 +131,25 @@ async def test_events_that_appear_minutes_late_are_found_every_now_and_then(
     assert at_once == []
     begins = [request["created_at.on_or_after"][0] for request in listed.requests[1:]]
     assert begins[0] > begins[1] == begins[2]
+
+
+async def test_fetches_between_two_of_the_whole_overlap_do_not_shorten_it(
+    listed: Events, increase: IncreaseClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The late event becomes visible within the overlap, just after a fetch that read it whole."""
+    overlap = module.OVERLAP.total_seconds()
+    until_next = module.WHOLE_EVERY_SECONDS + FETCH_SECONDS
+    listed.events = [event(0), event(1, overlap)]
+    feed = EventFeed(increase, CATEGORIES)
+    state = (await feed.fetch(None, 100))[-1].state
+    listed.events += [event(2, 1), event(3, overlap + until_next)]
+
+    short = await feed.fetch(state, 100)
+    monkeypatch.setattr(module, "WHOLE_EVERY_SECONDS", 0.0)
+    whole = await feed.fetch(short[-1].state, 100)
+
+    assert [one.event_id for one in short] == ids(3)
+    assert [one.event_id for one in whole] == ids(2)
 
 
 async def test_events_that_appear_minutes_late_are_given_until_they_are_applied(
