@@ -153,7 +153,11 @@ class CustomerComparison:
         Args:
             customer_ids: all records of these, beside those whose ids we hold.
         """
-        parties = [party for customer in ours.values() for party in customer.parties]
+        # Businesses first, as `by_ids` has it.
+        parties = sorted(
+            (party for customer in ours.values() for party in customer.parties),
+            key=lambda party: party.kind != "business",
+        )
         external = [a.external_account_id for one in ours.values() for a in one.external_accounts]
         accounts = [a.account_id for one in ours.values() for a in one.accounts]
         there = _There()

@@ -28,7 +28,9 @@ MODELS: dict[str, type[SdkModel]] = {
     "program": sdk.Program,
     "wire_transfer": sdk.WireTransfer,
 }
-"""By the object's `type`, which is also the prefix of its ids."""
+"""By the object's `type`, which is also in front of its ids."""
+ID_PREFIX = ""
+"""In front of each id. Increase may change it at any time, and has `sandbox_` there at its sandbox. Tests set it."""
 
 EVENT_CATEGORIES: frozenset[str] = frozenset(get_args(Event.model_fields["category"].annotation))
 ISSUE_CATEGORIES: frozenset[str] = frozenset(
@@ -37,10 +39,10 @@ ISSUE_CATEGORIES: frozenset[str] = frozenset(
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
-def new_id(prefix: str, characters: int = 20) -> str:
-    return f"{prefix}_{''.join(secrets.choice(_LETTERS) for _ in range(characters))}"
+def new_id(kind: str, characters: int = 20) -> str:
+    return f"{ID_PREFIX}{kind}_{''.join(secrets.choice(_LETTERS) for _ in range(characters))}"
 
 
 def kind_of(object_id: str) -> str:
-    """The kind that the id's prefix names; what is before the last underscore if none does."""
-    return object_id.rpartition("_")[0]
+    """The kind that the id names; what is before the last underscore if it names none."""
+    return object_id.removeprefix(ID_PREFIX).rpartition("_")[0]

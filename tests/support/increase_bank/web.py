@@ -26,7 +26,7 @@ from tests.support.increase_bank.errors import (
     RateLimited,
 )
 from tests.support.increase_bank.faults import Faults
-from tests.support.increase_bank.kinds import MODELS
+from tests.support.increase_bank.kinds import MODELS, kind_of
 from tests.support.increase_bank.limits import check_limits
 from tests.support.increase_bank.postings import find
 from tests.support.increase_bank.shapes import AnswerNotOfItsType, Json, checked, nested
@@ -243,7 +243,7 @@ def _used(store: Store, key: str | None) -> tuple[Any, ...] | None:
 
 
 def _text(store: Store, object_id: str) -> str:
-    kind = object_id.rpartition("_")[0]
+    kind = kind_of(object_id)
     return store.text(kind, object_id) if kind in MODELS else find(store, object_id)
 
 

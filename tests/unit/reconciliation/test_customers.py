@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from libs.contracts.customers import CustomerStatus
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import IN_FLIGHT, Difference
+from services.reconciliation.ports import IdentityRecord
 from services.reconciliation.sensitive_digests import Digest, digest_by
 from tests.unit.reconciliation import records as r
 from tests.unit.reconciliation.fakes import DIGEST, FakeList, FakeOnboarding, compared, soon
@@ -270,3 +272,19 @@ async def test_when_one_list_cannot_be_read_the_others_are_no_longer_asked(books
         await comparison.look(["c_1"], soon())
 
     assert ended == ["slow"]
+
+
+async def test_records_of_businesses_are_asked_for_before_those_of_persons(books: Books) -> None:
+    books.ours.held = [r.our_customer(parties=[r.our_person(), r.our_business()])]
+    asked: list[Sequence[str]] = []
+
+    class Asked(FakeList[IdentityRecord]):
+        async def by_ids(self, ids: Sequence[str], deadline: float) -> list[IdentityRecord]:
+            asked.append(ids)
+            return await super().by_ids(ids, deadline)
+
+    books.identity = Asked(books.identity.rows, "identity_id")
+
+    await books.differences()
+
+    assert asked[0] == ["idn_1", "idn_2"]

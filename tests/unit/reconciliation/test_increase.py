@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from uuid import uuid4
 import httpx
 import pytest
 from increase import AsyncIncrease
+from increase.types import Entity
+from increase.types.entity import CorporationBeneficialOwner
 
 from libs.contracts.errors import ProviderError
 from libs.providers.companies import Role
@@ -23,6 +25,7 @@ from services.reconciliation.handlers.customers import CustomerLists
 from services.reconciliation.handlers.holders import lists_with_holders
 from services.reconciliation.handlers.parties import of_identity
 from services.reconciliation.ports import CoreWire, ProviderList
+from tests.support.increase_bank import kinds
 from tests.support.increase_bank.server import running_bank
 from tests.support.increase_clients import (
     client_of,
@@ -45,9 +48,12 @@ WRITES, READS = "a-key-that-may-all", "a-key-that-reads"
 class Bank:
     """The bank as its customers use it, and as reconciliation reads it."""
 
-    def __init__(self, sdk: AsyncIncrease, client: IncreaseClient) -> None:
+    def __init__(
+        self, sdk: AsyncIncrease, client: IncreaseClient, requests: Mapping[str, int]
+    ) -> None:
         self.sdk = sdk
         self.client = client
+        self.requests = requests
 
     async def wire(self, key: str | None, cents: int = 1000) -> tuple[str, str]:
         """The accounts of a wire that was sent under the key."""
@@ -83,7 +89,7 @@ async def bank(tmp_path: Path) -> AsyncIterator[Bank]:
     ):
         running.bank.conduct.wire_seconds = 3600
         running.bank.conduct.page_limit = 2
-        yield Bank(sdk, IncreaseClient("core", running.url, READS, session))
+        yield Bank(sdk, IncreaseClient("core", running.url, READS, session), running.bank.requests)
         assert running.bank.violations == []
 
 
@@ -188,6 +194,11 @@ async def test_external_accounts_have_numbers_and_status(bank: Bank) -> None:
     assert (linked.routing_number, linked.account_number) == ("021000021", "123456789012")
     assert (linked.status, archived.status) == ("open", "closed")
     assert linked.primary is None
+
+
+def owners_of(entity: Entity) -> Sequence[CorporationBeneficialOwner]:
+    assert entity.corporation is not None
+    return entity.corporation.beneficial_owners
 
 
 async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> None:
@@ -334,3 +345,51 @@ async def test_pages_leave_out_what_others_made_and_single_records_stand_under_t
     assert await records.of_customers([str(uuid4())], soon()) == []
     [found] = await records.of_customers([ids[0], str(uuid4())], soon())
     assert found.external_account_id == ids[0]
+
+
+@pytest.mark.parametrize("prefix", ["", "sandbox_", "of_a_later_release_"])
+async def test_what_we_do_not_hold_is_reported_whatever_its_id_looks_like(
+    bank: Bank, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kinds, "ID_PREFIX", prefix)
+    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    [owner] = owners_of(entity)
+    account = await bank.sdk.accounts.create(
+        name="Operating", entity_id=entity.id, idempotency_key=str(uuid4())
+    )
+    await made_under(bank, str(uuid4()))
+    [external] = (await bank.sdk.external_accounts.list()).data
+    onboarding = FakeOnboarding()
+    all_lists = CustomerLists(
+        parties.customers(bank.client, parties.identity_record),
+        parties.customers(bank.client, parties.core_customer),
+        lists.external_accounts(bank.client),
+        lists.accounts(bank.client),
+    )
+
+    findings = await compared(onboarding, lists_with_holders(all_lists, onboarding))
+
+    found = [one for finding in findings.values() if isinstance(finding, list) for one in finding]
+    assert all(one.id.startswith(prefix) for one in (entity, owner, account, external))
+    assert {(one.kind, one.subject) for one in found} == {
+        ("identity_customer_unknown_to_us", entity.id),
+        ("identity_customer_unknown_to_us", owner.id),
+        ("core_customer_unknown_to_us", entity.id),
+        ("core_customer_unknown_to_us", owner.id),
+        ("account_unknown_to_us", account.id),
+        ("external_account_unknown_to_us", external.id),
+    }
+
+
+async def test_owners_after_their_businesses_are_found_without_requests_of_their_own(
+    bank: Bank,
+) -> None:
+    entities = [await make_entity(bank.sdk, key=str(uuid4())) for _ in range(9)]
+    owners = [one.id for made in entities for one in owners_of(made)]
+    records = parties.customers(bank.client, parties.identity_record)
+
+    found = await records.by_ids([*(made.id for made in entities), *owners], soon())
+
+    assert len(found) == 18
+    assert bank.requests["GET /entities/{id}"] == 9
+    assert "GET /entity_beneficial_owners/{id}" not in bank.requests

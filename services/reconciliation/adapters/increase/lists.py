@@ -42,7 +42,6 @@ class IncreaseList(Generic[ObjectT, RowT]):
         listed: the list.
         found: the objects with ids, by those ids.
         rows: those of an object.
-        prefix: of the ids of objects; see `of_customers`.
     """
 
     def __init__(
@@ -52,15 +51,12 @@ class IncreaseList(Generic[ObjectT, RowT]):
         listed: ListCall[ObjectT],
         found: Callable[[Sequence[str], float], Awaitable[Sequence[RowT]]],
         rows: Callable[[ObjectT], Iterable[RowT]],
-        *,
-        prefix: str,
     ) -> None:
         self._client = client
         self._name = name
         self._listed = listed
         self._found = found
         self._rows = rows
-        self._prefix = prefix
 
     async def page(self, after: str | None, deadline: float) -> Page[RowT]:
         page = await read_page(
@@ -73,8 +69,12 @@ class IncreaseList(Generic[ObjectT, RowT]):
         return await self._found(ids, deadline)
 
     async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> Sequence[RowT]:
-        """A record that we do not hold stands under its own id (`handlers.holders`): those are found."""
-        ids = [one for one in customer_ids if one.startswith(self._prefix)]
+        """A record that we do not hold stands under its own id (`handlers.holders`): those are found.
+
+        Increase may change the format of its ids, which does not say what an id is of: each one that is not ours is
+        asked for, also where it is that of a record of another list.
+        """
+        ids = [one for one in customer_ids if parse_id(one) is None]
         return await self._found(ids, deadline) if ids else []
 
 
@@ -97,7 +97,6 @@ def wires(client: IncreaseClient) -> IncreaseList[Wire, CoreWire]:
         lambda sdk, cursor: list_wires(sdk, cursor, LARGEST_PAGE),
         found,
         lambda wire: [_wire(wire)],
-        prefix="wire_transfer_",
     )
 
 
@@ -134,7 +133,6 @@ def accounts(client: IncreaseClient) -> IncreaseList[Account, CoreAccount]:
         lambda sdk, cursor: sdk.accounts.list(cursor=cursor, limit=LARGEST_PAGE),
         found,
         lambda account: [_account(account, None)],
-        prefix="account_",
     )
 
 
@@ -188,7 +186,6 @@ def external_accounts(client: IncreaseClient) -> IncreaseList[ExternalAccount, C
         lambda sdk, cursor: sdk.external_accounts.list(cursor=cursor, limit=LARGEST_PAGE),
         found,
         lambda one: [_external_account(one)],
-        prefix="external_account_",
     )
 
 

@@ -20,12 +20,10 @@ from libs.providers.increase.entities import (
     retrieve_entity,
     retrieve_owner,
 )
-from libs.providers.increase.lists import LARGEST_PAGE, retrieve_each
+from libs.providers.increase.lists import LARGEST_PAGE, RETRIEVED_AT_ONCE, retrieve_each
 from services.reconciliation.adapters.increase.lists import CLOSED, OPEN, IncreaseList
 from services.reconciliation.ports import CoreCustomer, IdentityRecord
 
-ENTITY = "entity_"
-OWNER = "entity_beneficial_owner_"
 BESIDE = "/"
 """Between an entity's id and our id of a person who is none of its beneficial owners: Increase has no record of its own
 of such a person.
@@ -55,18 +53,24 @@ def customers(
 ) -> IncreaseList[Entity, RowT]:
     async def found(ids: Sequence[str], deadline: float) -> Sequence[RowT]:
         wanted = set(ids)
-        businesses = {one.partition(BESIDE)[0] for one in wanted if not one.startswith(OWNER)}
-        entities = {one.id: one for one in await _entities(client, businesses, deadline)}
-        parties = {party.record_id: party for one in entities.values() for party in parties_of(one)}
+        asked = list(dict.fromkeys(one.partition(BESIDE)[0] for one in ids))
+        entities: dict[str, Entity] = {}
+        parties: dict[str, Party] = {}
+        for begin in range(0, len(asked), RETRIEVED_AT_ONCE):
+            # An owner whose business comes before it is known by now, and not asked for as an entity.
+            some = [one for one in asked[begin : begin + RETRIEVED_AT_ONCE] if one not in parties]
+            for entity in await _entities(client, some, deadline):
+                entities[entity.id] = entity
+                parties |= {party.record_id: party for party in parties_of(entity)}
         for one in wanted:
-            entity = entities.get(one.partition(BESIDE)[0])
-            if BESIDE in one and entity is not None:
-                parties[one] = Party(one, "person", entity, {})
+            business = entities.get(one.partition(BESIDE)[0])
+            if BESIDE in one and business is not None:
+                parties[one] = Party(one, "person", business, {})
         owners = await retrieve_each(
             client,
             "get_beneficial_owner",
             retrieve_owner,
-            [one for one in wanted - parties.keys() if one.startswith(OWNER)],
+            [one for one in wanted - parties.keys() - entities.keys() if BESIDE not in one],
             deadline=deadline,
         )
         of_owners = {owner.entity_id for owner in owners.values()}
@@ -80,7 +84,6 @@ def customers(
         lambda sdk, cursor: list_entities(sdk, cursor, LARGEST_PAGE),
         found,
         lambda entity: [row_of(party) for party in parties_of(entity)],
-        prefix=ENTITY,
     )
 
 
