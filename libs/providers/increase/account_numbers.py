@@ -1,12 +1,18 @@
-"""The numbers of an account, objects of their own: the first one was made with the account, and others may follow."""
+"""The numbers of an account, objects of their own: the first one was made with the account, and others may follow.
+
+They are read by what is used of them. The SDK's model refuses one with a new kind of limit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Literal
 
+import msgspec
 from increase import AsyncIncrease, Omit, omit
-from increase.types import AccountNumber
 
+from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.lists import LARGEST_PAGE, Listed, read_pages
 
@@ -16,13 +22,32 @@ MOST_PAGES = 99
 TOO_MANY = "The account has more than 10,000 numbers."
 
 
+class AccountNumber(msgspec.Struct):
+    id: str
+    account_id: str
+    account_number: str
+    created_at: datetime
+    status: Literal["active", "disabled", "canceled"]
+    idempotency_key: str | None = None
+
+
+class AccountNumbers(msgspec.Struct):
+    data: list[AccountNumber]
+    next_cursor: str | None = None
+
+
 def listed(
     account_id: str,
 ) -> Callable[[AsyncIncrease, str | Omit], Awaitable[Listed[AccountNumber]]]:
     """Reads a page of them, the newest first."""
-    return lambda sdk, cursor: sdk.account_numbers.list(
-        account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
-    )
+
+    async def call(sdk: AsyncIncrease, cursor: str | Omit) -> AccountNumbers:
+        answer = await sdk.account_numbers.with_raw_response.list(
+            account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
+        )
+        return read_answer(answer, AccountNumbers)
+
+    return call
 
 
 async def first_page(sdk: AsyncIncrease, account_id: str) -> Listed[AccountNumber]:

@@ -12,8 +12,6 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from increase.types import Account as IncreaseAccount
-
 from libs.contracts.accounts import (
     Account,
     AccountSummary,
@@ -26,6 +24,9 @@ from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.errors import NotFound
 from libs.contracts.ownership import AccountHolder
 from libs.gathering import gather_or_cancel
+from libs.providers.increase.accounts import Account as IncreaseAccount
+from libs.providers.increase.accounts import retrieve_account
+from libs.providers.increase.external_accounts import retrieve_external_account
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.postings import GROUP
@@ -111,7 +112,7 @@ class IncreaseFinancial:
         try:
             found = await self._reader.read(
                 "get_external_account",
-                lambda sdk: sdk.external_accounts.retrieve(primary.external_account_id),
+                lambda sdk: retrieve_external_account(sdk, primary.external_account_id),
                 deadline,
             )
         except NotKnown:
@@ -134,7 +135,7 @@ class IncreaseFinancial:
     ) -> tuple[IncreaseAccount, AccountSummary]:
         number = await self._numbers.number(account_id, deadline)
         found = await self._reader.of_account(
-            account_id, "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
+            account_id, "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
         )
         return found, AccountSummary(
             id=account_id, account_number=number, account_group=GROUP, account_title=found.name

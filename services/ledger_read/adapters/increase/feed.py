@@ -33,8 +33,10 @@ from libs.providers.feed_entries import (
     faulty_entry,
     shown_type,
 )
+from libs.providers.increase.accounts import retrieve_account
 from libs.providers.increase.events import Event, EventFeed, ListedEvent
 from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
+from services.ledger_read.adapters.increase.ach_transfers import retrieve_ach_transfer
 from services.ledger_read.adapters.increase.ledger import passed_states, to_ach_request, to_period
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import Reader
@@ -181,7 +183,7 @@ class IncreaseFinancialFeed:
     async def _customer_at_increase(self, account_id: str, deadline: float) -> str | None:
         """The description of the account's entity, where it is an id of ours, as onboarding makes them."""
         account = await self._reader.read(
-            "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
+            "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
         )
 
         async def call(sdk: AsyncIncrease) -> Any:
@@ -201,7 +203,7 @@ class IncreaseFinancialFeed:
     async def _account_updated(self, event: Event, deadline: float) -> _Reported:
         account_id = event.associated_object_id
         account = await self._reader.read(
-            "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
+            "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
         )
         return self._account(
             event, "account.closed" if account.status == "closed" else None, deadline
@@ -241,7 +243,7 @@ class IncreaseFinancialFeed:
     async def _ach(self, event: Event, deadline: float, *, is_new: bool) -> _Reported:
         reference_id = event.associated_object_id
         transfer = await self._reader.read(
-            "get_ach", lambda sdk: sdk.ach_transfers.retrieve(reference_id), deadline
+            "get_ach", lambda sdk: retrieve_ach_transfer(sdk, reference_id), deadline
         )
         request = to_ach_request(transfer)
         is_reported = is_new or request.status != "pending"

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
 from uuid import UUID, uuid4, uuid5
 
-from increase.types import AccountStatement, ACHTransfer, FileLink
+from increase.types import AccountStatement, FileLink
 
 from libs.contracts.ach import AchRequest, AchStatus, ListAchRequests
 from libs.contracts.bank_days import today_at_the_bank
@@ -27,6 +27,11 @@ from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.ach_returns import DESCRIPTIONS
+from services.ledger_read.adapters.increase.ach_transfers import (
+    AchTransfer,
+    list_ach_transfers,
+    retrieve_ach_transfer,
+)
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import NotKnown
 from services.ledger_read.deposit_loads import DepositLoads
@@ -76,9 +81,7 @@ class IncreaseLedger:
         else:
             found = await self._all(
                 "list_ach",
-                lambda sdk, cursor: sdk.ach_transfers.list(
-                    account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
-                ),
+                lambda sdk, cursor: list_ach_transfers(sdk, account_id, cursor),
                 deadline,
                 TOO_MANY_ACH_REQUESTS,
             )
@@ -131,13 +134,13 @@ class IncreaseLedger:
         """Increase has no reserve accounts."""
         return None
 
-    async def _ach_transfer(self, reference_id: str, deadline: float) -> list[ACHTransfer]:
+    async def _ach_transfer(self, reference_id: str, deadline: float) -> list[AchTransfer]:
         if reference_id in PATH_SEGMENTS_REFUSED:
             return []
         try:
             return [
                 await self._reader.read(
-                    "get_ach", lambda sdk: sdk.ach_transfers.retrieve(reference_id), deadline
+                    "get_ach", lambda sdk: retrieve_ach_transfer(sdk, reference_id), deadline
                 )
             ]
         except NotKnown:
@@ -204,7 +207,7 @@ class IncreaseLedger:
         return [row async for page in pages for row in page.rows]
 
 
-def to_ach_request(transfer: ACHTransfer) -> AchRequest:
+def to_ach_request(transfer: AchTransfer) -> AchRequest:
     code, description = _return(transfer)
     return AchRequest(
         reference_id=transfer.id,
@@ -218,7 +221,7 @@ def to_ach_request(transfer: ACHTransfer) -> AchRequest:
     )
 
 
-def passed_states(transfer: ACHTransfer) -> list[AchRequest]:
+def passed_states(transfer: AchTransfer) -> list[AchRequest]:
     """The request as it was in the states before its own of which the transfer keeps the moments, in their order."""
     request = to_ach_request(transfer)
     moments: list[tuple[AchStatus, datetime]] = []
@@ -239,7 +242,7 @@ def passed_states(transfer: ACHTransfer) -> list[AchRequest]:
     ]
 
 
-def _ach_status(transfer: ACHTransfer) -> AchStatus:
+def _ach_status(transfer: AchTransfer) -> AchStatus:
     match transfer.status:
         case (
             "pending_approval"
@@ -257,7 +260,7 @@ def _ach_status(transfer: ACHTransfer) -> AchStatus:
             assert_never(transfer.status)
 
 
-def _return(transfer: ACHTransfer) -> tuple[str | None, str | None]:
+def _return(transfer: AchTransfer) -> tuple[str | None, str | None]:
     """The code and words of a return: Nacha's, or ours for what was never sent."""
     if transfer.status == "rejected":
         return "REJECTED", "Rejected by the bank before it was sent"
@@ -271,7 +274,7 @@ def _return(transfer: ACHTransfer) -> tuple[str | None, str | None]:
     return code, DESCRIPTIONS.get(code, increases_words)
 
 
-def _updated_at(transfer: ACHTransfer) -> datetime:
+def _updated_at(transfer: AchTransfer) -> datetime:
     moments = [transfer.created_at]
     if transfer.approval is not None:
         moments.append(transfer.approval.approved_at)

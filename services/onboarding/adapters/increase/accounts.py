@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from uuid import UUID, uuid5
 
 from increase import AsyncIncrease, Omit
-from increase.types import Account, AccountNumber
 
 from libs.providers.errors import AttemptFailed, ProviderRefusal
+from libs.providers.increase.account_numbers import AccountNumber, AccountNumbers
+from libs.providers.increase.accounts import Account, Accounts, retrieve_account
+from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE
@@ -53,11 +55,17 @@ class AccountOpening:
 
     def _account(self) -> ProviderWrite[str]:
         async def create(sdk: AsyncIncrease, key: str) -> Account:
-            return await sdk.accounts.create(
+            answer = await sdk.accounts.with_raw_response.create(
                 entity_id=self.entity_id,
                 name=self.name,
                 program_id=self.program_id,
                 idempotency_key=key,
+            )
+            return read_answer(answer, Account)
+
+        async def having_key(sdk: AsyncIncrease, key: str) -> Accounts:
+            return read_answer(
+                await sdk.accounts.with_raw_response.list(idempotency_key=key), Accounts
             )
 
         return KeyedWrite(
@@ -65,16 +73,25 @@ class AccountOpening:
             self.capabilities,
             "create_account",
             create,
-            lambda sdk, key: sdk.accounts.list(idempotency_key=key),
-            lambda sdk, account_id: sdk.accounts.retrieve(account_id),
+            having_key,
+            retrieve_account,
             lambda made: made.id if made.entity_id == self.entity_id else None,
         )
 
     def _number(self, account_id: str) -> ProviderWrite[OpenedAccount]:
         async def create(sdk: AsyncIncrease, key: str) -> AccountNumber:
-            return await sdk.account_numbers.create(
+            answer = await sdk.account_numbers.with_raw_response.create(
                 account_id=account_id, name=self.name, idempotency_key=key
             )
+            return read_answer(answer, AccountNumber)
+
+        async def having_key(sdk: AsyncIncrease, key: str) -> AccountNumbers:
+            answer = await sdk.account_numbers.with_raw_response.list(idempotency_key=key)
+            return read_answer(answer, AccountNumbers)
+
+        async def retrieve(sdk: AsyncIncrease, number_id: str) -> AccountNumber:
+            answer = await sdk.account_numbers.with_raw_response.retrieve(number_id)
+            return read_answer(answer, AccountNumber)
 
         def answer(made: AccountNumber) -> OpenedAccount | None:
             if made.account_id != account_id:
@@ -86,8 +103,8 @@ class AccountOpening:
             self.capabilities,
             "create_account_number",
             create,
-            lambda sdk, key: sdk.account_numbers.list(idempotency_key=key),
-            lambda sdk, number_id: sdk.account_numbers.retrieve(number_id),
+            having_key,
+            retrieve,
             answer,
         )
 
@@ -135,22 +152,26 @@ class CustomerClosing:
 
     async def _open_accounts(self, deadline: float) -> list[str]:
         """A customer has one; of more than a page the archive refuses, which an operator sees."""
-        page = await self.client.repeated(
-            "list_accounts",
-            lambda sdk: sdk.accounts.list(
+
+        async def call(sdk: AsyncIncrease) -> Accounts:
+            answer = await sdk.accounts.with_raw_response.list(
                 entity_id=self.entity_id, status={"in": ["open"]}, limit=LARGEST_PAGE
-            ),
-            deadline=deadline,
-        )
+            )
+            return read_answer(answer, Accounts)
+
+        page = await self.client.repeated("list_accounts", call, deadline=deadline)
         return [account.id for account in page.data]
 
     async def _close(self, account_id: str, key: UUID, deadline: float) -> None:
         close_key = str(uuid5(key, account_id))
-        await self.client.once(
-            "close_account",
-            lambda sdk: sdk.accounts.close(account_id, idempotency_key=close_key),
-            deadline=deadline,
-        )
+
+        async def call(sdk: AsyncIncrease) -> Account:
+            answer = await sdk.accounts.with_raw_response.close(
+                account_id, idempotency_key=close_key
+            )
+            return read_answer(answer, Account)
+
+        await self.client.once("close_account", call, deadline=deadline)
 
 
 def number_key(key: UUID) -> UUID:

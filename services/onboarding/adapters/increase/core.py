@@ -9,10 +9,15 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from increase import AsyncIncrease, omit
-from increase.types import ExternalAccount
 
 from libs.contracts.customers import Business, ExternalBankAccount
+from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.external_accounts import (
+    ExternalAccount,
+    ExternalAccounts,
+    retrieve_external_account,
+)
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.increase.accounts import CLOSED, AccountOpening, CustomerClosing
@@ -104,7 +109,7 @@ class IncreaseCoreBanking:
         self, core_id: str, account: ExternalBankAccount
     ) -> ProviderWrite[LinkedAccount]:
         async def create(sdk: AsyncIncrease, key: str) -> ExternalAccount:
-            return await sdk.external_accounts.create(
+            answer = await sdk.external_accounts.with_raw_response.create(
                 account_number=account.account_number,
                 routing_number=account.routing_number,
                 description=description_of(account),
@@ -112,8 +117,13 @@ class IncreaseCoreBanking:
                 funding="checking",
                 idempotency_key=key,
             )
+            return read_answer(answer, ExternalAccount)
 
-        def answer(made: ExternalAccount) -> LinkedAccount | None:
+        async def having_key(sdk: AsyncIncrease, key: str) -> ExternalAccounts:
+            answer = await sdk.external_accounts.with_raw_response.list(idempotency_key=key)
+            return read_answer(answer, ExternalAccounts)
+
+        def linked(made: ExternalAccount) -> LinkedAccount | None:
             theirs = (made.routing_number, made.account_number)
             ours = (account.routing_number, account.account_number)
             return LinkedAccount(made.id) if theirs == ours else None
@@ -123,18 +133,24 @@ class IncreaseCoreBanking:
             self._capabilities,
             "create_external_account",
             create,
-            lambda sdk, key: sdk.external_accounts.list(idempotency_key=key),
-            lambda sdk, made: sdk.external_accounts.retrieve(made),
-            answer,
+            having_key,
+            retrieve_external_account,
+            linked,
         )
 
     def close_external_account(self, external_account_id: str) -> ProviderWrite[Closed]:
+        async def archive(sdk: AsyncIncrease, _: str) -> ExternalAccount:
+            answer = await sdk.external_accounts.with_raw_response.update(
+                external_account_id, status="archived"
+            )
+            return read_answer(answer, ExternalAccount)
+
         return Change(
             self._client,
             of_changes(self._capabilities),
             "archive_external_account",
-            lambda sdk, _: sdk.external_accounts.update(external_account_id, status="archived"),
-            lambda sdk: sdk.external_accounts.retrieve(external_account_id),
+            archive,
+            lambda sdk: retrieve_external_account(sdk, external_account_id),
             lambda account: account.status == "archived",
             lambda _: CLOSED,
         )

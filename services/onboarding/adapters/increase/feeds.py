@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
 from increase import AsyncIncrease
-from increase.types import Account
 
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
@@ -23,6 +22,7 @@ from libs.providers.feed_entries import (
     decode_entries,
     shown_type,
 )
+from libs.providers.increase.accounts import Account, retrieve_account
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.entities import Entity, retrieve_entity
 from libs.providers.increase.events import EventFeed, ListedEvent
@@ -51,10 +51,7 @@ class FinancialFeed:
     """See `feed_entries.Fetch`."""
 
     def __init__(self, client: IncreaseClient) -> None:
-        async def retrieve(sdk: AsyncIncrease, account_id: str) -> Account:
-            return await sdk.accounts.retrieve(account_id)
-
-        self._changes = _Changes(client, "account.updated", "get_account", retrieve)
+        self._changes = _Changes(client, "account.updated", "get_account", retrieve_account)
 
     async def fetch(self, after: FeedCursor, limit: int) -> list[AccountEntry]:
         return await self._changes.fetch(after, limit, _account_entry)

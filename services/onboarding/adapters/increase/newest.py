@@ -9,6 +9,7 @@ from libs.contracts.errors import ProviderError
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
+from libs.providers.increase.accounts import list_accounts
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.entities import list_entities, retrieve_entity
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
@@ -48,7 +49,7 @@ class NewestAccounts:
         page = await read_page(
             self._client,
             "list_accounts",
-            lambda sdk, cursor: sdk.accounts.list(cursor=cursor, limit=min(limit, LARGEST_PAGE)),
+            lambda sdk, cursor: list_accounts(sdk, cursor, min(limit, LARGEST_PAGE)),
             after,
             deadline=deadline,
         )

@@ -16,9 +16,11 @@ from increase.types.wire_transfer_create_params import CreditorAddressStructured
 from libs.contracts.errors import BanksideError, ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
+from libs.providers.increase.accounts import retrieve_account
 from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.entities import ACTIVE, retrieve_entity
+from libs.providers.increase.external_accounts import retrieve_external_account
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
@@ -141,7 +143,7 @@ class IncreaseCoreBanking:
         read = self._client.read
         account = await read(
             "get_account",
-            lambda sdk: sdk.accounts.retrieve(wire.sending_account_id),
+            lambda sdk: retrieve_account(sdk, wire.sending_account_id),
             deadline=deadline,
         )
         if account.status == "closed":
@@ -167,7 +169,7 @@ class IncreaseCoreBanking:
         try:
             external_account = await self._client.read(
                 "get_external_account",
-                lambda sdk: sdk.external_accounts.retrieve(external_account_id),
+                lambda sdk: retrieve_external_account(sdk, external_account_id),
                 deadline=deadline,
             )
         except ProviderRefusal as refusal:

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from increase import AsyncIncrease
-from increase.types import Account, ExternalAccount
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
@@ -14,8 +13,14 @@ from libs.gathering import gather_or_cancel
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.account_numbers import LIST_NUMBERS, first_page, with_the_rest
+from libs.providers.increase.accounts import Account, list_accounts, retrieve_account
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import is_followed
+from libs.providers.increase.external_accounts import (
+    ExternalAccount,
+    list_external_accounts,
+    retrieve_external_account,
+)
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, read_page, retrieve_each
 from libs.providers.increase.money import amount_of
 from libs.providers.increase.wire_states import STATES
@@ -120,7 +125,7 @@ def accounts(client: IncreaseClient) -> IncreaseList[Account, CoreAccount]:
         known = await retrieve_each(
             client,
             "get_account",
-            lambda sdk, account_id: sdk.accounts.retrieve(account_id),
+            retrieve_account,
             ids,
             deadline=deadline,
         )
@@ -130,7 +135,7 @@ def accounts(client: IncreaseClient) -> IncreaseList[Account, CoreAccount]:
     return IncreaseList(
         client,
         "accounts",
-        lambda sdk, cursor: sdk.accounts.list(cursor=cursor, limit=LARGEST_PAGE),
+        lambda sdk, cursor: list_accounts(sdk, cursor, LARGEST_PAGE),
         found,
         lambda account: [_account(account, None)],
     )
@@ -174,7 +179,7 @@ def external_accounts(client: IncreaseClient) -> IncreaseList[ExternalAccount, C
         known = await retrieve_each(
             client,
             "get_external_account",
-            lambda sdk, one: sdk.external_accounts.retrieve(one),
+            retrieve_external_account,
             ids,
             deadline=deadline,
         )
@@ -183,7 +188,7 @@ def external_accounts(client: IncreaseClient) -> IncreaseList[ExternalAccount, C
     return IncreaseList(
         client,
         "external_accounts",
-        lambda sdk, cursor: sdk.external_accounts.list(cursor=cursor, limit=LARGEST_PAGE),
+        lambda sdk, cursor: list_external_accounts(sdk, cursor, LARGEST_PAGE),
         found,
         lambda one: [_external_account(one)],
     )
