@@ -387,7 +387,21 @@ async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sig
         ("withdrawal", True, Decimal("0.05")),
         ("deposit", False, Decimal("0.05")),
     ]
-    assert debit.counterparty_name == "Luna"
+    assert (debit.counterparty_name, credit.counterparty_name) == ("Luna", "To the moon")
+
+
+async def test_a_wire_that_names_no_debtor_did_not_come_from_the_accounts_holder(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_account()
+    numbers = await bank.increase.account_numbers.list(account_id=opened.account_id)
+    await bank.increase.simulations.inbound_wire_transfers.create(
+        account_number_id=numbers.data[0].id, amount=100_000, creditor_name="Tidewater Goods LLC"
+    )
+
+    [credit] = await transactions(bank, opened)
+
+    assert credit.counterparty_name == "Inbound wire transfer"
 
 
 async def test_the_text_that_the_sender_gave_an_ach_transfer_is_not_the_other_partys_name() -> None:

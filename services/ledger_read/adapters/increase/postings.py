@@ -65,6 +65,8 @@ NAMES = (
 """Where sources have the other party's name, the best first. Where none has it, as for fees, interest and ACH transfers
 that were sent, it is the transaction's description. An ACH transfer's `statement_descriptor` is the sender's own text.
 """
+NAMES_OF_CREDITS = tuple(name for name in NAMES if name != "creditor_name")
+"""The creditor of money that came in is the account's own holder."""
 
 
 def id_of(transaction_id: str) -> UUID:
@@ -118,7 +120,7 @@ class IncreasePostings:
             settled_at=row.created_at,
             amount=amount_of(abs(row.amount)),
             is_debit=is_debit,
-            counterparty_name=(wire.creditor_name if wire else _name(row.details))
+            counterparty_name=(wire.creditor_name if wire else _name(row.details, is_debit))
             or row.description,
             counterparty_id=wire.external_account_id if wire else None,
         )
@@ -142,8 +144,8 @@ class IncreasePostings:
         return found
 
 
-def _name(details: Mapping[str, Any]) -> str | None:
-    for field in NAMES:
+def _name(details: Mapping[str, Any], is_debit: bool) -> str | None:
+    for field in NAMES if is_debit else NAMES_OF_CREDITS:
         name = details.get(field)
         if isinstance(name, str) and name:
             return name
