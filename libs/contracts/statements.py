@@ -17,7 +17,7 @@ class ListStatements(Command):
     """List an account's statements, newest first, each with a download URL that is signed and expires."""
 
     account_id: str
-    statement_id: f.FilterId | None = None
+    statement_id: f.ResourceId | None = None
     """Only this statement."""
     start_date: f.CalendarDate | None = None
     """Only statements whose period ends on this day or later."""

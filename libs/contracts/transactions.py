@@ -24,7 +24,7 @@ class ListTransactions(Command):
     """List what was posted to an account, newest first."""
 
     account_id: str
-    transaction_id: f.FilterId | None = None
+    transaction_id: f.ResourceId | None = None
     """Only the transaction with this id."""
     start_date: f.CalendarDate | None = None
     """Only what settled on this day or later, by the bank's calendar (America/New_York)."""

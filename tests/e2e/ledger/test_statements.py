@@ -93,6 +93,7 @@ async def test_filters_find_the_periods_that_overlap_newest_first(live: Live) ->
     assert await found(end="2024-12-31") == []
     assert await found(start="0001-01-01", end="9999-12-31") == [march, february, january]
     assert await found(statement_id=february) == [february]
+    assert await found(statement_id=february.upper()) == [february]
     assert await found(statement_id=february, start="2025-03-01") == []
     assert await found(statement_id=others) == []
     assert await found(statement_id="not-a-uuid'%") == []

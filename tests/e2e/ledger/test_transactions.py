@@ -126,6 +126,7 @@ async def test_a_transaction_is_found_by_its_id_in_its_account_only(live: Live) 
     others = await other.post()
 
     assert await account.ids(transaction_id=mine) == [mine]
+    assert await account.ids(transaction_id=mine.upper()) == [mine]
     assert await account.ids(transaction_id=mine, start="2025-05-05", end="2025-05-05") == [mine]
     assert await account.ids(transaction_id=mine, start="2025-05-06") == []
     assert await account.ids(transaction_id=mine, page=2) == []

@@ -97,6 +97,27 @@ def test_an_id_to_filter_by_is_printable_and_bounded(
 
 
 @pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        (operations.LIST_TRANSACTIONS, "transaction_id"),
+        (operations.LIST_STATEMENTS, "statement_id"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("0192F0C1-7B5A-7C3E-9D21-4F6A8B0C2D3E", "0192f0c1-7b5a-7c3e-9d21-4f6a8b0c2d3e"),
+        ("0192F0C17B5A7C3E9D214F6A8B0C2D3E", "0192F0C17B5A7C3E9D214F6A8B0C2D3E"),
+        ("transaction_Uyrp7FLd", "transaction_Uyrp7FLd"),
+    ],
+)
+def test_an_id_to_filter_by_is_a_uuid_in_either_case_or_stays_as_it_is_written(
+    operation: Operation, name: str, text: str, read: str
+) -> None:
+    assert getattr(bound(operation, **{name: text}), name) == read
+
+
+@pytest.mark.parametrize(
     ("name", "text", "kind", "says"),
     [
         (
