@@ -132,6 +132,21 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
     assert newest.counterparty_name is not None
 
 
+async def test_interest_that_was_accrued_on_another_account_is_not_the_accounts(
+    bank: IncreaseLedgerBank,
+) -> None:
+    paid_into, accrued_on = [(await bank.open_account()).account_id for _ in range(2)]
+    await bank.increase.simulations.interest_payments.create(
+        account_id=paid_into, amount=500, accrued_on_account_id=accrued_on
+    )
+
+    accounts = await bank.financial.accounts([paid_into, accrued_on], soon())
+
+    assert [
+        (one.interest_earned_year_to_date, one.annual_percentage_yield_earned) for one in accounts
+    ] == [(Decimal(0), Decimal(0))] * 2
+
+
 async def test_accounts_are_listed_by_the_time_at_which_they_were_opened(
     bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,14 +162,20 @@ class IncreaseFinancial:
         )
 
     async def _interest(self, account_id: str, deadline: float) -> Decimal:
-        """Of this year at the bank: a few postings, found without the account's history."""
+        """Of this year at the bank: a few postings, found without the account's history. Increase may pay an account's
+        interest into another one, which it does not count for.
+        """
         since = datetime(datetime.now(BANK_ZONE).year, 1, 1, tzinfo=BANK_ZONE)
         cents, cursor = 0, None
         while True:
             page = await list_transactions(
                 self._reader, account_id, cursor, deadline, categories=[INTEREST], since=since
             )
-            cents += sum(row.amount for row in page.rows)
+            cents += sum(
+                row.amount
+                for row in page.rows
+                if row.details.get("accrued_on_account_id", account_id) == account_id
+            )
             if page.next_cursor is None:
                 return amount_of(cents)
             if page.next_cursor == cursor:
