@@ -37,13 +37,13 @@ class AccountNumbers(msgspec.Struct):
 
 
 def listed(
-    account_id: str,
+    account_id: str | None,
 ) -> Callable[[AsyncIncrease, str | Omit], Awaitable[Listed[AccountNumber]]]:
-    """Reads a page of them, the newest first."""
+    """Reads a page of them, the newest first; without an account, of those of all accounts."""
 
     async def call(sdk: AsyncIncrease, cursor: str | Omit) -> AccountNumbers:
         answer = await sdk.account_numbers.with_raw_response.list(
-            account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
+            account_id=account_id or omit, cursor=cursor, limit=LARGEST_PAGE
         )
         return read_answer(answer, AccountNumbers)
 

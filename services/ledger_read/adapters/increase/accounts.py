@@ -21,7 +21,7 @@ from libs.contracts.accounts import (
     Money,
 )
 from libs.contracts.bank_days import BANK_ZONE
-from libs.contracts.errors import NotFound
+from libs.contracts.errors import NotFound, ProviderError
 from libs.contracts.ownership import AccountHolder
 from libs.gathering import gather_or_cancel
 from libs.providers.increase.accounts import Account as IncreaseAccount
@@ -31,11 +31,22 @@ from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.postings import GROUP
 from services.ledger_read.adapters.increase.reading import Reader
-from services.ledger_read.adapters.increase.transactions import INTEREST, list_transactions
+from services.ledger_read.adapters.increase.transactions import (
+    INTEREST,
+    is_accrued_on_its_account,
+    list_transactions,
+)
+from services.ledger_read.adapters.increase.whole_lists import Listed, WholeLists
 from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 from services.ledger_read.ports import Ownership
 
 ACCOUNTS_AT_ONCE = 32
+MOST_READ_SINGLY = 1_000
+"""Of one list: two requests each are what Increase's rate limit lets through before a caller's deadline."""
+TOO_MANY_ACCOUNTS = (
+    f"More than {MOST_READ_SINGLY:,} accounts cannot be listed at once at this bank."
+    " Get each by its id, which is shown with its customer."
+)
 PERCENT = Decimal(100)
 CENT = Decimal("0.01")
 
@@ -56,6 +67,7 @@ class IncreaseFinancial:
         self._reader = reader
         self._numbers = numbers
         self._ownership = ownership
+        self._lists = WholeLists(reader, numbers)
 
     async def balance(self, account_id: str, deadline: float) -> Balance:
         number = await self._numbers.number(account_id, deadline)
@@ -86,10 +98,15 @@ class IncreaseFinancial:
         lost = [account_id for account_id in account_ids if account_id not in holders]
         if lost:
             raise lost_accounts(lost)
+        listed = await self._listed(account_ids, deadline)
 
         async def read(account_id: str) -> _Dated[Account]:
-            found, summary = await self._found(account_id, deadline)
-            account = await self._account(found, summary, holders[account_id], deadline)
+            known = listed.account(account_id)
+            found, summary = await self._found(account_id, deadline, known)
+            cents = listed.interest_of(account_id)
+            if cents is None:
+                cents = await self._interest(account_id, deadline)
+            account = _account(found, summary, holders[account_id], amount_of(cents))
             return _Dated(found.created_at, account)
 
         return await _newest_first(account_ids, read)
@@ -130,57 +147,62 @@ class IncreaseFinancial:
     ) -> list[LinkedExternalAccount]:
         return await self._ownership.external_accounts(customer_id, deadline)
 
+    async def _listed(self, account_ids: Sequence[str], deadline: float) -> Listed:
+        are_too_many = len(account_ids) > MOST_READ_SINGLY
+        try:
+            listed = await self._lists.read(account_ids, deadline)
+        except ProviderError:
+            if are_too_many:
+                raise
+            return Listed()  # an object of others may be of a kind that this release does not know
+        if are_too_many and not listed.is_whole:
+            raise ProviderError(TOO_MANY_ACCOUNTS)
+        return listed
+
     async def _found(
-        self, account_id: str, deadline: float
+        self, account_id: str, deadline: float, known: IncreaseAccount | None = None
     ) -> tuple[IncreaseAccount, AccountSummary]:
+        """The account, which is read unless it is known."""
         number = await self._numbers.number(account_id, deadline)
-        found = await self._reader.of_account(
-            account_id, "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
-        )
+        found = known
+        if found is None:
+            found = await self._reader.of_account(
+                account_id, "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
+            )
         return found, AccountSummary(
             id=account_id, account_number=number, account_group=GROUP, account_title=found.name
         )
 
-    async def _account(
-        self,
-        found: IncreaseAccount,
-        summary: AccountSummary,
-        holder: AccountHolder,
-        deadline: float,
-    ) -> Account:
-        interest = await self._interest(summary.id, deadline)
-        rate = Decimal(found.interest_rate) if interest > 0 else Decimal(0)
-        return Account(
-            **dict(summary),
-            name=holder.business_name,
-            dba_name=holder.dba,
-            status=found.status,
-            interest_earned_year_to_date=interest,
-            annual_percentage_yield_earned=(rate * PERCENT).quantize(CENT),
-            is_restricted=False,
-            close_date=found.closed_at,
-        )
-
-    async def _interest(self, account_id: str, deadline: float) -> Decimal:
-        """Of this year at the bank: a few postings, found without the account's history. Increase may pay an account's
-        interest into another one, which it does not count for.
-        """
+    async def _interest(self, account_id: str, deadline: float) -> int:
+        """In cents, of this year at the bank: a few postings, found without the account's history."""
         since = datetime(datetime.now(BANK_ZONE).year, 1, 1, tzinfo=BANK_ZONE)
         cents, cursor = 0, None
         while True:
             page = await list_transactions(
                 self._reader, account_id, cursor, deadline, categories=[INTEREST], since=since
             )
-            cents += sum(
-                row.amount
-                for row in page.rows
-                if row.details.get("accrued_on_account_id", account_id) == account_id
-            )
+            cents += sum(row.amount for row in page.rows if is_accrued_on_its_account(row))
             if page.next_cursor is None:
-                return amount_of(cents)
+                return cents
             if page.next_cursor == cursor:
                 raise self._reader.broken("list_transactions", "without end")
             cursor = page.next_cursor
+
+
+def _account(
+    found: IncreaseAccount, summary: AccountSummary, holder: AccountHolder, interest: Decimal
+) -> Account:
+    rate = Decimal(found.interest_rate) if interest > 0 else Decimal(0)
+    return Account(
+        **dict(summary),
+        name=holder.business_name,
+        dba_name=holder.dba,
+        status=found.status,
+        interest_earned_year_to_date=interest,
+        annual_percentage_yield_earned=(rate * PERCENT).quantize(CENT),
+        is_restricted=False,
+        close_date=found.closed_at,
+    )
 
 
 async def _newest_first(

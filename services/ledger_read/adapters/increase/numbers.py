@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from cachetools import LRUCache
 
-from libs.providers.increase.account_numbers import LIST_NUMBERS, first_page, with_the_rest
+from libs.providers.increase.account_numbers import (
+    LIST_NUMBERS,
+    AccountNumber,
+    first_page,
+    with_the_rest,
+)
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import lost_accounts
 
@@ -31,6 +38,17 @@ class AccountNumbers:
         numbers = await with_the_rest(self._reader.client, account_id, page, deadline=deadline)
         if not numbers:
             raise lost_accounts([account_id])
-        first = min(numbers, key=lambda number: (number.created_at, number.id))
-        self._numbers[account_id] = first.account_number
-        return first.account_number
+        self.keep_first(numbers)
+        return self._numbers[account_id]
+
+    def how_many_unknown(self, account_ids: Sequence[str]) -> int:
+        """How many accounts' numbers would have to be read."""
+        return sum(account_id not in self._numbers for account_id in account_ids)
+
+    def keep_first(self, numbers: Iterable[AccountNumber]) -> None:
+        """Remember the first number of each account, of which these are all numbers."""
+        newest_first = sorted(
+            numbers, key=lambda number: (number.created_at, number.id), reverse=True
+        )
+        for number in newest_first:
+            self._numbers[number.account_id] = number.account_number

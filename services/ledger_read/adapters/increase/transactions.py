@@ -12,12 +12,14 @@ from typing import Annotated, Any
 
 import msgspec
 from increase import AsyncIncrease, omit
+from increase.types.transaction_list_params import CreatedAt
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.exact_json import decode
 from libs.providers.increase.client import Call
 from libs.providers.increase.lists import LARGEST_PAGE, CursorPage
 from services.ledger_read.adapters.increase.reading import Reader
+from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 
 INTEREST = "interest_payment"
 WIRE = "wire_transfer_intention"
@@ -44,32 +46,44 @@ class ListedTransaction(msgspec.Struct, frozen=True):
         return details if isinstance(details, dict) else {}
 
 
+def is_accrued_on_its_account(interest: ListedTransaction) -> bool:
+    """Whether it is interest of the account into which it was paid: Increase may pay it into another one."""
+    account_id = interest.account_id
+    return bool(interest.details.get("accrued_on_account_id", account_id) == account_id)
+
+
 async def list_transactions(
     reader: Reader,
-    account_id: str,
+    account_id: str | None,
     cursor: str | None,
     deadline: float,
     *,
     categories: Sequence[str] = (),
     since: datetime | None = None,
+    before: datetime | None = None,
 ) -> CursorPage[ListedTransaction]:
-    """A page of an account's transactions, the newest first.
+    """A page of an account's transactions, or of all accounts', the newest first.
 
     Raises ProviderTimeout, Unavailable, ProviderError.
     """
+    created_at: CreatedAt = {}
+    if since is not None:
+        created_at["on_or_after"] = since
+    if before is not None:
+        created_at["before"] = before
 
     async def call(sdk: AsyncIncrease) -> Any:
         answer = await sdk.transactions.with_raw_response.list(
-            account_id=account_id,
+            account_id=account_id or omit,
             category={"in": list(categories)} if categories else omit,  # type: ignore[arg-type]
-            created_at={"on_or_after": since} if since else omit,
+            created_at=created_at or omit,
             cursor=cursor or omit,
             limit=LARGEST_PAGE,
         )
         return decode(answer.http_response.content)
 
     page = await _page("list_transactions", reader, account_id, call, deadline)
-    if any(row.account_id != account_id for row in page.rows):
+    if account_id is not None and any(row.account_id != account_id for row in page.rows):
         raise reader.broken("list_transactions", "of another account")
     return page
 
@@ -91,9 +105,12 @@ async def get_transaction(
 
 
 async def _page(
-    operation: str, reader: Reader, account_id: str, call: Call[Any], deadline: float
+    operation: str, reader: Reader, account_id: str | None, call: Call[Any], deadline: float
 ) -> CursorPage[ListedTransaction]:
-    answer = await reader.of_account(account_id, operation, call, deadline)
+    try:
+        answer = await reader.read(operation, call, deadline)
+    except NotKnown:
+        raise (ProviderError() if account_id is None else lost_accounts([account_id])) from None
     try:
         rows = msgspec.convert(answer["data"], list[ListedTransaction])
         return CursorPage(rows, msgspec.convert(answer["next_cursor"], str | None))

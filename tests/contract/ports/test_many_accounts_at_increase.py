@@ -1,0 +1,142 @@
+"""Many accounts at Increase are read from its lists, whose pages have 100 rows, where these are short enough."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import Counter
+from datetime import datetime, timedelta
+from decimal import Decimal
+
+import pytest
+
+from libs.contracts.accounts import Account
+from libs.contracts.bank_days import BANK_ZONE, today_at_the_bank
+from libs.contracts.errors import ProviderError
+from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.support.increase_clients import open_account
+from tests.support.pace import pace
+
+MODULES = "services.ledger_read.adapters.increase"
+MANY = 16
+LISTS = {"GET /accounts", "GET /account_numbers", "GET /transactions"}
+
+
+@pytest.fixture
+def bank(increase_ledger_bank: IncreaseLedgerBank) -> IncreaseLedgerBank:
+    return increase_ledger_bank
+
+
+async def open_many(bank: IncreaseLedgerBank) -> list[str]:
+    return [(await bank.open_account()).account_id for _ in range(MANY)]
+
+
+async def read(
+    bank: IncreaseLedgerBank, account_ids: list[str]
+) -> tuple[list[Account], Counter[str]]:
+    """The accounts, and how often each operation of the bank was asked for."""
+    before = Counter(bank.running.bank.requests)
+    accounts = await bank.financial.accounts(account_ids, time.time() + 10 * pace())
+    return accounts, Counter(bank.running.bank.requests) - before
+
+
+async def pay_interest(
+    bank: IncreaseLedgerBank,
+    account_id: str,
+    cents: int,
+    at: datetime,
+    accrued_on: str | None = None,
+) -> None:
+    store = bank.running.bank.store
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "now", lambda: int(at.timestamp()) * 1_000_000)
+        await bank.increase.simulations.interest_payments.create(
+            account_id=account_id,
+            amount=cents,
+            accrued_on_account_id=accrued_on or account_id,
+        )
+
+
+async def test_they_are_read_by_the_page_as_each_is_by_itself(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account_ids = await open_many(bank)
+    first, second, last = account_ids[0], account_ids[1], account_ids[-1]
+    today = today_at_the_bank()
+    new_year = datetime(today.year, 1, 1, tzinfo=BANK_ZONE)
+    this_month = new_year.replace(month=today.month)
+    await pay_interest(bank, first, 1_000, new_year - timedelta(seconds=1))
+    await pay_interest(bank, first, 100, new_year)
+    await pay_interest(bank, first, 20, this_month)
+    await pay_interest(bank, second, 5, this_month, accrued_on=first)
+    for cents in range(1, 12):
+        await pay_interest(bank, last, cents, this_month)
+    numbers = await bank.increase.account_numbers.list(account_id=first)
+    await bank.increase.account_numbers.create(
+        account_id=first, name="Another", idempotency_key=uuid.uuid4().hex
+    )
+    await bank.increase.accounts.close(account_ids[2])
+    bank.running.bank.conduct.page_limit = 5
+    monkeypatch.setattr(f"{MODULES}.whole_lists.ACCOUNTS_FOR_A_PAGE", 4)
+
+    listed, requests = await read(bank, account_ids)
+    _, again = await read(bank, account_ids)
+    singly = [account for one in reversed(account_ids) for account in (await read(bank, [one]))[0]]
+
+    assert listed == singly
+    by_id = {account.id: account for account in listed}
+    assert by_id[first].account_number == numbers.data[0].account_number
+    assert by_id[first].interest_earned_year_to_date == Decimal("1.20")
+    assert by_id[second].interest_earned_year_to_date == 0
+    assert by_id[last].interest_earned_year_to_date == Decimal("0.66")
+    assert by_id[account_ids[2]].status == "closed"
+    assert set(requests) == LISTS
+    assert (requests["GET /accounts"], requests["GET /account_numbers"]) == (4, 4)
+    assert set(again) == LISTS - {"GET /account_numbers"}
+
+
+async def test_a_list_that_is_too_long_for_them_is_not_tried_again(
+    bank: IncreaseLedgerBank,
+) -> None:
+    account_ids = await open_many(bank)
+    bank.running.bank.conduct.page_limit = MANY - 1
+
+    listed, first = await read(bank, account_ids)
+    again, second = await read(bank, account_ids)
+
+    assert [account.id for account in listed] == account_ids[::-1]
+    assert again == listed
+    assert first["GET /accounts"] == 1
+    assert second == {"GET /accounts/{id}": MANY, "GET /transactions": MANY}
+
+
+async def test_they_are_read_one_by_one_beside_an_account_of_others_that_cannot_be_read(
+    bank: IncreaseLedgerBank,
+) -> None:
+    account_ids = await open_many(bank)
+    store = bank.running.bank.store
+    others = await open_account(bank.increase)
+    changed = store.get("account", others.id) | {"status": "of_tomorrow"}
+    store.save(changed, beyond_sdk=True)
+
+    listed, requests = await read(bank, account_ids)
+
+    assert [account.id for account in listed] == account_ids[::-1]
+    assert requests["GET /accounts/{id}"] == MANY
+
+
+async def test_more_accounts_than_can_be_read_one_by_one_are_refused_before_they_are(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{MODULES}.accounts.MOST_READ_SINGLY", MANY - 1)
+    account_ids = await open_many(bank)
+    listed, _ = await read(bank, account_ids)
+    bank.running.bank.conduct.page_limit = MANY - 1
+    before = Counter(bank.running.bank.requests)
+
+    with pytest.raises(ProviderError) as refused:
+        await read(bank, account_ids)
+
+    assert len(listed) == MANY
+    assert "by its id" in refused.value.detail
+    assert set(Counter(bank.running.bank.requests) - before) <= LISTS
