@@ -63,8 +63,14 @@ SELECT format('ALTER ROLE %I SET search_path = %I', name, schema) FROM login \ge
 SELECT format('ALTER ROLE %I SET statement_timeout = %L', name, '15s') FROM login \gexec
 SELECT format('ALTER ROLE %I SET idle_in_transaction_session_timeout = %L', name, '15s') FROM login \gexec
 
-SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', datname) FROM pg_catalog.pg_database
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC, %s', datname, (SELECT string_agg(format('%I', name), ', ') FROM login))
+  FROM pg_catalog.pg_database
  WHERE datname IN (current_database(), 'postgres', 'template1') \gexec
+-- Logins that are not ours keep CONNECT on the database `postgres`, which PUBLIC gave them: pg_rewind connects to it when a
+-- former primary becomes a standby. A role that is made later has it once this has run again.
+SELECT format('GRANT CONNECT ON DATABASE postgres TO %I', rolname)
+  FROM pg_catalog.pg_roles JOIN pg_catalog.pg_database ON datname = 'postgres' AND datname <> current_database()
+ WHERE rolcanlogin AND NOT rolsuper AND rolname NOT IN (SELECT name FROM login) \gexec
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 SELECT format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), name) FROM login \gexec
 SELECT format('CREATE SCHEMA IF NOT EXISTS %I AUTHORIZATION %I', name, owner) FROM service \gexec

@@ -25,6 +25,14 @@ from tests.support.own_servers import OwnPostgres
 SERVICES = services_with_migrations()
 EARLIER = {"gateway": "0003", "payments": "0004", "webhook_dispatcher": "0006"}
 """The last revisions that the services' own logins ran."""
+REWINDING = (
+    "pg_ls_dir(text, boolean, boolean)",
+    "pg_stat_file(text, boolean)",
+    "pg_read_binary_file(text)",
+    "pg_read_binary_file(text, bigint, bigint, boolean)",
+)
+"""What pg_rewind calls at the new primary; its manual lists them."""
+REPLICA_PASSWORD = "of-the-standbys"
 
 _RELATIONS = """
 SELECT c.relname AS name, c.relkind::text AS kind, c.relispartition AS is_partition,
@@ -114,6 +122,36 @@ async def test_a_database_whose_services_owned_their_tables_is_upgraded(
 
         for service in EARLIER:
             await assert_granted(connection, service)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_standby_can_rewind_by_its_own_login_and_a_service_cannot_get_there(
+    postgres: OwnPostgres, secrets: Secrets
+) -> None:
+    passwords = secrets.schema_passwords()
+    replica = postgres.postgres.url("replica", REPLICA_PASSWORD, "postgres")
+    maintenance = postgres.database_urls[SUPERUSER].replace(f"/{DATABASE}", "/postgres")
+    async with connected(maintenance) as admin:
+        await admin.execute(f"CREATE ROLE replica LOGIN REPLICATION PASSWORD '{REPLICA_PASSWORD}'")
+        for function in REWINDING:
+            await admin.execute(f"GRANT EXECUTE ON FUNCTION pg_catalog.{function} TO replica")
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await asyncpg.connect(replica)
+        # As the file of another release would, which does not know this role.
+        await admin.execute("GRANT CONNECT ON DATABASE postgres TO gateway")
+
+        await asyncio.to_thread(postgres.postgres.create_schemas, DATABASE, passwords)
+
+    async with connected(replica) as connection:
+        assert await connection.fetchval("SELECT pg_read_binary_file('PG_VERSION')")
+    for service in SERVICES:
+        for role in (service, f"{service}_owner"):
+            url = postgres.database_urls[role].replace(f"/{DATABASE}", "/postgres")
+            with pytest.raises(asyncpg.InsufficientPrivilegeError):
+                await asyncpg.connect(url)
+    elsewhere = replica.replace("/postgres", f"/{DATABASE}")
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await asyncpg.connect(elsewhere)
 
 
 @pytest.mark.asyncio(loop_scope="session")
