@@ -22,10 +22,8 @@ from tests.support.servers_folder import servers_folder
 from tests.support.waiting import eventually
 
 DEPLOY = Path(__file__).resolve().parents[3] / "deploy"
-BLOCKS = re.findall(
-    r"(?ms)^( *)```sh\n(.*?)^\1```",
-    (DEPLOY / "PRODUCTION.md").read_text().partition("## Backups")[2],
-)
+PAGE = (DEPLOY / "PRODUCTION.md").read_text().partition("## Backups")[2]
+BLOCKS = re.findall(r"(?ms)^( *)```sh\n(.*?)^\1```", PAGE)
 [ARCHIVING] = [
     re.findall(r"(?m)^ *(archive_\w+ = .*)", text) for _, text in BLOCKS if "END" in text
 ]
@@ -101,13 +99,20 @@ class Archived:
         numbers: list[int] = await self.value("SELECT array_agg(n ORDER BY n) FROM numbers")
         return numbers
 
-    async def restore(self, moment: datetime) -> None:
-        """Of a server that has ended."""
+    async def back_up(self) -> None:
+        command = ("pg_basebackup", "--pgdata=backups/DAY", "--wal-method=stream")
+        done = await asyncio.to_thread(self.run, *command, "--checkpoint=fast")
+        assert done.returncode == 0, done.stderr
+
+    async def restore(self, moment: datetime, *settings: str) -> None:
+        """Stop the server, and start it on the backup with these settings besides."""
+        await self.supervisor.stop("postgres")
         await asyncio.to_thread(self.shell, RESTORING)
         self.configure(
             "restore_command = 'cp /archive/%f %p'",
             f"recovery_target_time = '{moment.isoformat()}'",
             "recovery_target_action = 'promote'",
+            *settings,
         )
         await self.start()
 
@@ -135,9 +140,8 @@ async def archived() -> AsyncIterator[Archived]:
 
 
 async def test_what_was_committed_while_archiving_failed_is_restored(archived: Archived) -> None:
-    backup = ("pg_basebackup", "--pgdata=backups/DAY", "--wal-method=stream", "--checkpoint=fast")
     check = ("psql", "-f", str(DEPLOY / "postgres" / "archiving.sql"), "postgres")
-    assert (await asyncio.to_thread(archived.run, *backup)).returncode == 0
+    await archived.back_up()
     await archived.commit(1)
     assert (await asyncio.to_thread(archived.run, *check)).returncode == 0
     # A disk that was full has left a part of a file.
@@ -153,9 +157,26 @@ async def test_what_was_committed_while_archiving_failed_is_restored(archived: A
 
     await eventually("archiving fails", fails)
     refused = await asyncio.to_thread(archived.run, *check)
-    await archived.supervisor.stop("postgres")
     await archived.restore(moment)
 
     assert await archived.numbers() == [1, 2, 3]
     assert refused.returncode != 0
     assert f"WAL is not archived: {part.name} failed at" in refused.stderr
+
+
+async def test_a_second_restore_reaches_a_later_moment_on_the_timeline_that_it_names(
+    archived: Archived,
+) -> None:
+    await archived.back_up()
+    earlier = await archived.commit(1)
+    later = await archived.commit(2)
+    await archived.commit(3)
+
+    await archived.restore(earlier)
+    first = await archived.numbers()
+    await archived.commit(100)
+    await archived.restore(later, "recovery_target_timeline = '1'")
+
+    assert "`recovery_target_timeline = 'N'`" in PAGE
+    assert first == [1]
+    assert await archived.numbers() == [1, 2]
