@@ -76,6 +76,20 @@ def make_env(checkout: Path, **addresses: str) -> str:
     ).stdout
 
 
+def path_with(folder: Path, **programs: str) -> str:
+    """A PATH on which these programs, each a line of shell, take the place of the machine's."""
+    (folder / "bin").mkdir()
+    for name, line in programs.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / "bin" / name).chmod(0o755)
+    return f"{folder / 'bin'}:{os.environ['PATH']}"
+
+
+def state(folder: Path) -> dict[Path, tuple[int, int]]:
+    found = {path: path.stat() for path in folder.rglob("*")}
+    return {path: (one.st_mode, one.st_mtime_ns) for path, one in found.items()}
+
+
 def secrets(checkout: Path, folder: str = "values") -> dict[str, str]:
     """The secrets of a folder, and with `values` all there are."""
     return {
@@ -282,6 +296,43 @@ def test_secrets_of_an_earlier_release_are_taken_from_its_settings(checkout: Pat
     kept, moved, user = (checkout / ".env").read_text().splitlines()
     assert (kept, moved) == ("BANKSIDE_GATEWAY_PORT=8181", f"{PASSWORD}='known to the database'")
     assert user.startswith("BANKSIDE_USER=")
+
+
+def test_root_keeps_the_owner_whom_an_ordinary_user_has_made(copied: Path) -> None:
+    (copied / ".env").write_text("BANKSIDE_USER=1234:1235 # made by deploy\n")
+    owner = (copied / ".secrets").stat()
+
+    make_env(copied, PATH=path_with(copied, id="echo 0", chown='echo "$@" >>chowned'))
+
+    chowned = {
+        container.removeprefix(".secrets/"): given
+        for _, given, *containers in map(str.split, (copied / "chowned").read_text().splitlines())
+        for container in containers
+    }
+    theirs = f"{owner.st_uid}:{owner.st_gid}"
+    assert chowned == dict.fromkeys(OURS, "1234:1235") | dict.fromkeys(
+        ("values", "postgres", "rabbitmq"), theirs
+    )
+    assert (copied / ".env").read_text() == "BANKSIDE_USER=1234:1235 # made by deploy\n"
+
+
+def test_another_user_than_the_containers_is_told_what_to_do_and_changes_nothing(
+    copied: Path,
+) -> None:
+    (copied / ".env").write_text("BANKSIDE_USER=10001:10001\n")
+    (copied / "deploy" / "postgres" / "start").chmod(0o700)
+    path = path_with(copied, id="echo 1234")
+    before = state(copied)
+
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_env(copied, PATH=path)
+
+    assert state(copied) == before
+    assert refused.value.stdout == ""
+    assert refused.value.stderr == (
+        "make-env: .env has BANKSIDE_USER=10001:10001, and you are 1234: run make-env as that user or as root,"
+        " or take that line out if all of .secrets is yours.\n"
+    )
 
 
 def test_the_one_ring_of_an_earlier_release_is_put_behind_the_new_keys(checkout: Path) -> None:
