@@ -7,12 +7,16 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from deploy.local.ports import LOOPBACK
 from deploy.local.services import FINDING, KEEPING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
 from libs.persistence.sealing import Keyring, LookupKeys
 from libs.secret_sources import read_secret
@@ -34,6 +38,7 @@ MOUNTED = {
     if volume.startswith("./deploy/")
 }
 """The folders of which containers get files."""
+NOWHERE = "http://127.0.0.1:9"
 TOKEN = "BANKSIDE_PAYMENTS_CORE_TOKEN"
 PASSWORD = "BANKSIDE_PAYMENTS_DATABASE_PASSWORD"
 GIVEN_BY_COMPANIES = {f"BANKSIDE_{ROLES[service]}_INCREASE_KEY" for service in PROVIDER_APIS}
@@ -399,3 +404,25 @@ def test_every_container_is_hardened_and_bounded(name: str) -> None:
     }
     assert name not in OURS or "cap_add" not in row
     assert all(port.startswith("127.0.0.1:") for port in row.get("ports", ()))
+
+
+@pytest.mark.parametrize(("status", "healthy"), [(200, True), (503, False)])
+def test_a_health_check_asks_the_service_and_no_proxy(status: int, healthy: bool) -> None:
+    class Ready(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status if self.path == "/ready" else 404)
+            self.end_headers()
+
+    [_, _, option, program] = COMPOSE["x-service"]["healthcheck"]["test"]
+    with HTTPServer((LOOPBACK, 0), Ready) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        checked = subprocess.run(
+            [sys.executable, option, program.replace(":9000", f":{server.server_port}")],
+            env={"BANKSIDE_ADMIN_HOST": LOOPBACK, "HTTP_PROXY": NOWHERE, "http_proxy": NOWHERE},
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        server.shutdown()
+
+    assert (checked.returncode == 0) == healthy
