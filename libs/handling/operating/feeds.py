@@ -116,8 +116,8 @@ class Feeds:
                 )
         except feed_stops.ForgottenEvents:
             raise e.InvalidState(
-                f"{feed} had more than {KEPT} entries, and older ones would have their effects a second time; where"
-                " that may be, restart it with `apply_again`."
+                f"{feed} has read more than {KEPT} entries, those that a restart had it read again among them: the"
+                " first ones may have their effects a second time. Where that may be, restart it with `apply_again`."
             ) from None
         return Result(
             data=contract.FeedRestarted(
