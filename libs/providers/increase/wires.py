@@ -1,7 +1,7 @@
 """Wires of Increase: what is read of them, and the calls that read them.
 
-They are not read as the SDK's model, which refuses a wire for a value that is not used here: Increase's sandbox shows
-reversals whose `input_cycle_date` is -4712-01-01.
+They are not read as the SDK's model, which refuses a wire for a value that is not used here: Increase has shown
+reversals, in tests, whose `input_cycle_date` is -4712-01-01.
 """
 
 from __future__ import annotations
