@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from libs.contracts.errors import (
+    Abandoned,
     BanksideError,
     IdempotencyInProgress,
     InvalidState,
+    NonceReused,
     NotFound,
     OutcomePending,
 )
 
+_MAY_BE_DONE = (OutcomePending, IdempotencyInProgress, Abandoned, NonceReused)
+"""Each send has a fresh nonce: only a copy of it, made on its way, used that."""
 REFUSED, MISTAKE, UNKNOWN, INTERRUPTED = 1, 2, 3, 130
 
 
 def status_of(refusal: BanksideError) -> int:
-    if isinstance(refusal, OutcomePending | IdempotencyInProgress):
+    if isinstance(refusal, _MAY_BE_DONE):
         return UNKNOWN
     return MISTAKE if isinstance(refusal, NotFound | InvalidState) else REFUSED

@@ -47,6 +47,10 @@ async def accept_command_anew(
         if ordering is not None and envelope.operation not in unordered:
             key = await ordering(connection, arriving(command, envelope))
         known = await inbox_acceptance.accept(connection, command, key, lease=False)
-        if isinstance(known, KnownCommand) and is_another_request(envelope, known):
+        if (
+            isinstance(known, KnownCommand)
+            and not known.is_redelivery
+            and is_another_request(envelope, known)
+        ):
             raise NotReplayable("another request was accepted under its Idempotency-Key")
         await append(connection)

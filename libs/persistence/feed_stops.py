@@ -74,7 +74,9 @@ _REQUEST_SKIP = _DECIDED.on_conflict_do_update(
     },
     # One whose entry has another position now, and is decided on anew where it stops the feed again.
     where=and_(
-        feed_skip.c.skipped_at.is_(None), feed_skip.c.event_id != _DECIDED.excluded.event_id
+        feed_skip.c.skipped_at.is_(None),
+        feed_skip.c.event_id.is_not(None),
+        feed_skip.c.event_id.is_distinct_from(_DECIDED.excluded.event_id),
     ),
 ).returning(feed_skip.c.position)
 _RESTART = (

@@ -107,7 +107,10 @@ class Site:
 
 
 def a_command(
-    command_id: str, sender: str, operation: str = "onboarding.update_business"
+    command_id: str,
+    sender: str,
+    operation: str = "onboarding.update_business",
+    body_hash: str | None = None,
 ) -> Message:
     envelope = Envelope(
         id=command_id,
@@ -117,6 +120,7 @@ def a_command(
         principal=Principal("tenant", "Tenant", Family.PARTNER, "sub_test"),
         deadline=0.0,
         body=msgspec.Raw(b'{"customer_id":"c-1"}'),
+        body_hash=body_hash,
     )
     return Message(encode(envelope), message_id=envelope.message_id, user_id=sender)
 
@@ -318,6 +322,22 @@ async def test_a_letter_is_not_told_as_accepted_where_another_request_has_its_ke
     await eventually("the replay is refused", is_refused)
 
     assert await site.recorded("payments", "SELECT entry FROM audit") == []
+
+
+async def test_a_letter_whose_command_was_forgotten_has_no_effect_and_goes(site: Site) -> None:
+    """Its caller was told that nothing was started; the body's hash is forgotten, too."""
+    command_id = str(uuid4())
+    message = a_command(command_id, "gateway", "payments.cancel_wire", body_hash="of the body")
+    await die(site, "payments.commands", message)
+    [letter] = (await site.ask(LIST_DEAD_LETTERS, ListDeadLettersOf(service="payments"))).items
+    await site.recorded("payments", _FINISHED.format(command_id))
+    forget = "UPDATE inbox SET forgotten = true, message_id = '{}'"
+    await site.recorded("payments", forget.format(message.message_id))
+    replay = ReplayDeadLetterOf(letter_id=letter.id, service="payments", reason="x")
+
+    await eventually("the letter is back", partial(replayed, site, replay))
+
+    assert await site.recorded("payments", "SELECT forgotten FROM inbox") == [True]
 
 
 _FINISHED = (

@@ -97,9 +97,8 @@ class UpdateBusinessHandler:
             if customer is None:
                 raise NotFound
             has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
-            if (
-                not has_begun
-            ):  # what has is driven to its end, also when the customer's came before it
+            # What has begun is driven to its end, also when the customer's came before it.
+            if not has_begun:
                 refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending

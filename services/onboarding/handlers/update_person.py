@@ -123,9 +123,8 @@ class UpdatePersonHandler:
         async with drive.transaction() as connection:
             file = await self._parts.locked_file(connection, tenant, customer_id)
             has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
-            if (
-                not has_begun
-            ):  # what has is driven to its end, also when the customer's came before it
+            # What has begun is driven to its end, also when the customer's came before it.
+            if not has_begun:
                 refuse_when_final(file.customer)
             if file.customer.status is CustomerStatus.PENDING:
                 raise OutcomePending

@@ -15,11 +15,12 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from libs.contracts.errors import NotFound
+from libs.contracts.errors import Conflict, NotFound
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
+from services.payments.approving import require_certainly_unsent
 from services.payments.business_days import after_business_days
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, Payee, Step, WireRecord
@@ -41,8 +42,14 @@ class SendWireHandler:
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
-            payee = await self._check_ownership(drive, command)
-            begun = await self._intend(drive, command, payee)
+            try:
+                payee = await self._check_ownership(drive, command)
+                begun = await self._intend(drive, command, payee)
+            except (NotFound, Conflict):
+                # Its key would keep the refusal, of a wire that a database which went back may have lost.
+                async with drive.transaction() as connection:
+                    await require_certainly_unsent(connection)
+                raise
         if begun.wire.approval_expires_at is not None:
             # Also when it was approved meanwhile: the command that approved it sends it.
             return Result(data=wire_result(begun.wire), message=WAITING_MESSAGE)

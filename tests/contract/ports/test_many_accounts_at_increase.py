@@ -140,3 +140,21 @@ async def test_more_accounts_than_can_be_read_one_by_one_are_refused_before_they
     assert len(listed) == MANY
     assert "by its id" in refused.value.detail
     assert set(Counter(bank.running.bank.requests) - before) <= LISTS
+
+
+async def test_accounts_whose_numbers_would_be_read_one_by_one_are_refused_too(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"{MODULES}.accounts.MOST_READ_SINGLY", MANY - 1)
+    account_ids = await open_many(bank)
+    await bank.increase.account_numbers.create(
+        account_id=account_ids[0], name="Another", idempotency_key=uuid.uuid4().hex
+    )
+    bank.running.bank.conduct.page_limit = MANY
+    before = Counter(bank.running.bank.requests)
+
+    with pytest.raises(ProviderError) as refused:
+        await read(bank, account_ids)
+
+    assert "by its id" in refused.value.detail
+    assert set(Counter(bank.running.bank.requests) - before) <= LISTS

@@ -180,3 +180,28 @@ async def test_a_second_restore_reaches_a_later_moment_on_the_timeline_that_it_n
     assert "`recovery_target_timeline = 'N'`" in PAGE
     assert first == [1]
     assert await archived.numbers() == [1, 2]
+
+
+async def test_what_is_written_after_a_second_restore_is_archived(archived: Archived) -> None:
+    """Both end in WAL that was not archived before the first: each has a file of the same name for the archive."""
+    await archived.back_up()
+    part = archived.archive / await archived.value("SELECT pg_walfile_name(pg_current_wal_lsn())")
+    part.write_bytes(b"a part")
+    await archived.commit(1)
+    earlier = await archived.commit(2)
+    later = await archived.commit(3)
+    await archived.commit(4)
+
+    async def is_all_archived() -> bool:
+        left = "SELECT count(*) FROM pg_ls_archive_statusdir() WHERE name LIKE '%.ready'"
+        written = "SELECT last_archived_wal FROM pg_stat_archiver"
+        return not await archived.value(left) and bool(await archived.value(written))
+
+    await archived.restore(earlier)
+    await eventually("the first restore is archived", is_all_archived)
+    await archived.restore(later, "recovery_target_timeline = '1'")
+    await archived.commit(100)
+    await archived.value("SELECT pg_switch_wal()")
+
+    await eventually("the second restore is archived", is_all_archived)
+    assert await archived.numbers() == [1, 2, 3, 100]

@@ -9,12 +9,13 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import InvalidState
+from libs.contracts.errors import InvalidState, LimitExceeded, NotFound, Unavailable
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
 from services.payments import approving
 from services.payments.models import WireRecord
+from services.payments.policies import Policy
 from services.payments.repository import wires
 from services.payments.rules import Rules
 from tests.support.database_life import distrust_life, trust_life
@@ -127,3 +128,35 @@ async def approve_as(operator: Principal, bench: Bench, transaction_id: UUID) ->
     return await approving.approve_as_operator(
         bench.database, Rules(), operator, transaction_id, reason="It was approved in time."
     )
+
+
+async def test_a_limit_is_no_final_answer_to_a_wire_that_the_bank_may_have(bench: Bench) -> None:
+    """Its caller repeats it as asked to after a restore, when others have used up the day's limit."""
+    leased = await bench.accepted()
+    await bench.set_policy(Policy(daily_count=1))
+    await bench.send(await bench.accepted(), attempt=1)
+    await distrust_life(bench.database, lost_seconds=5, began_seconds=60)
+    try:
+        with pytest.raises(Unavailable):
+            await bench.send(leased, attempt=1)
+    finally:
+        await trust_life(bench.database)
+
+    with pytest.raises(LimitExceeded):
+        await bench.send(leased, attempt=2)
+
+
+async def test_an_account_that_is_not_known_any_more_is_no_final_answer_either(
+    bench: Bench,
+) -> None:
+    leased = await bench.accepted()
+    bench.owner = msgspec.structs.replace(bench.owner, customer_id=None)
+    await distrust_life(bench.database, lost_seconds=5, began_seconds=60)
+    try:
+        with pytest.raises(Unavailable):
+            await bench.send(leased, attempt=1)
+    finally:
+        await trust_life(bench.database)
+
+    with pytest.raises(NotFound):
+        await bench.send(leased, attempt=2)

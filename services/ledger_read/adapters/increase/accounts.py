@@ -152,10 +152,10 @@ class IncreaseFinancial:
         try:
             listed = await self._lists.read(account_ids, deadline)
         except ProviderError:
-            if are_too_many:
-                raise
-            return Listed()  # an object of others may be of a kind that this release does not know
-        if are_too_many and not listed.is_whole:
+            # An object of others may be of a kind that this release does not know.
+            listed = Listed()
+        are_numbers_known = self._numbers.how_many_unknown(account_ids) <= MOST_READ_SINGLY
+        if are_too_many and not (listed.is_whole and are_numbers_known):
             raise ProviderError(TOO_MANY_ACCOUNTS)
         return listed
 
