@@ -27,6 +27,8 @@ KEPT = 10_000
 CONSOLE = "console"
 """In the place of a role: those who log in at the console have one each."""
 LOADED_TOGETHER = 100
+KNOWN_SCOPES = frozenset(map(str, Scope))
+"""A key that a later release has made may have more, which allow nothing here."""
 
 _BY_KEY = (
     select(credentials, tenants.c.name, operators.c.role)
@@ -92,11 +94,11 @@ class Credentials:
         if fresh is not None:
             return fresh
         loaded = await self._loading.submit(subscription_key)
-        if isinstance(loaded, CannotOpen):
+        if isinstance(loaded, Exception):
             raise loaded
         return loaded
 
-    async def _load(self, keys: list[str]) -> list[Credential | CannotOpen | None]:
+    async def _load(self, keys: list[str]) -> list[Credential | Exception | None]:
         async with self._database.transaction() as connection:
             rows = await connection.execute(_BY_KEY, {"keys": keys})
             found = {row.subscription_key: self._credential(row) for row in rows}
@@ -108,11 +110,11 @@ class Credentials:
                 self._fresh.pop(key, None)
         return [found.get(key) for key in keys]
 
-    def _credential(self, row) -> Credential | CannotOpen:  # type: ignore[no-untyped-def]
-        """One that cannot be opened must not fail the others of its batch."""
+    def _credential(self, row) -> Credential | Exception:  # type: ignore[no-untyped-def]
+        """One that cannot be opened, or is of a kind of a later release, must not fail the others of its batch."""
         try:
             return self._opened(row)
-        except CannotOpen as error:
+        except (CannotOpen, ValueError) as error:
             return error
 
     def _opened(self, row) -> Credential:  # type: ignore[no-untyped-def]
@@ -128,7 +130,7 @@ class Credentials:
                 customer_id=str(row.customer_id) if row.customer_id else None,
                 operator=row.operator,
             ),
-            scopes=frozenset(Scope(scope) for scope in row.scopes),
+            scopes=frozenset(Scope(scope) for scope in row.scopes if scope in KNOWN_SCOPES),
             allowed_networks=tuple(map(ip_network, row.allowed_networks)),
             secret=self._keyring.open(row.secret, context).encode(),
             previous_secret=self._keyring.open(previous, context).encode() if previous else None,

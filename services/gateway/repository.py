@@ -154,18 +154,19 @@ async def revoke(connection: AsyncConnection, subscription_key: str) -> bool:
 
 async def lock_scopes(
     connection: AsyncConnection, subscription_key: str
-) -> tuple[Family, frozenset[Scope]] | None:
-    """The family and the scopes of a key, kept from others until the end of the transaction.
+) -> tuple[Family, frozenset[str]] | None:
+    """The family and the scopes of a key, kept from others until the end of the transaction. A later release may have
+    given it scopes that this one does not know.
 
     Returns:
         None when there is no such key, or it is revoked.
     """
     row = (await connection.execute(_SCOPES, {"key": subscription_key})).first()
-    return (Family(row.family), frozenset(map(Scope, row.scopes))) if row else None
+    return (Family(row.family), frozenset(row.scopes)) if row else None
 
 
 async def set_scopes(
-    connection: AsyncConnection, subscription_key: str, scopes: frozenset[Scope]
+    connection: AsyncConnection, subscription_key: str, scopes: frozenset[str]
 ) -> None:
     await connection.execute(_SET_SCOPES, {"key": subscription_key, "new_scopes": sorted(scopes)})
 

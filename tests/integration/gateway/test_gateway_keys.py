@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 from prometheus_client import REGISTRY
 
+from libs.contracts.principal import Scope
 from services.gateway import expiry
 from tests.integration.gateway.desk import Desk, until
 from tests.support.api import Answer, signed_headers
@@ -54,6 +56,28 @@ async def test_an_address_that_is_refused_uses_up_nothing_of_the_key(desk: Desk)
         return answer.code == "nonce_reused"
 
     await until(is_reused, 2.5)
+
+
+async def test_a_scope_of_a_later_release_allows_nothing_and_stays(desk: Desk) -> None:
+    """A key may be made, or given a scope, at a gateway of a later release, which runs beside this one."""
+    key = await desk.key(scopes=frozenset({Scope.WEBHOOKS_READ}))
+    await desk.execute(
+        "UPDATE credentials SET scopes = '{cards:read,customers:read}' WHERE subscription_key = :key",
+        key=key.subscription_key,
+    )
+    others = [desk.api(await desk.key(scopes=frozenset())) for _ in range(5)]
+    known = "/partner/reseller/webhooks/subscriptions"
+
+    answers = await asyncio.gather(
+        desk.api(key).get(known), *(other.get(known) for other in others)
+    )
+    admin = await desk.operator()
+    changed = await admin.post(
+        f"/operator/keys/{key.subscription_key}/scopes", {"add": ["accounts:read"], "reason": "x"}
+    )
+
+    assert {verdict(answer) for answer in answers} == {(403, "insufficient_scope")}
+    assert changed.data["scopes"] == ["accounts:read", "cards:read", "customers:read"]
 
 
 async def test_a_caller_who_cannot_sign_learns_nothing_of_the_addresses(desk: Desk) -> None:
