@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from sqlalchemy import text
 
 from libs.persistence.engine import Database
@@ -40,3 +43,15 @@ async def trust_life(database: Database) -> None:
                 " VALUES (pg_postmaster_start_time(), clock_timestamp())"
             )
         )
+
+
+@asynccontextmanager
+async def distrusted(
+    database: Database, *, lost_seconds: float = 0.0, began_seconds: float = 0.0
+) -> AsyncIterator[None]:
+    """As `distrust_life`, until the block ends."""
+    await distrust_life(database, lost_seconds=lost_seconds, began_seconds=began_seconds)
+    try:
+        yield
+    finally:
+        await trust_life(database)

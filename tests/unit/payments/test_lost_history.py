@@ -18,7 +18,7 @@ from services.payments.models import WireRecord
 from services.payments.policies import Policy
 from services.payments.repository import wires
 from services.payments.rules import Rules
-from tests.support.database_life import distrust_life, trust_life
+from tests.support.database_life import distrusted
 from tests.unit.payments.bench import KEY_SECONDS, MINE, Bench
 
 
@@ -86,13 +86,10 @@ async def test_a_wire_that_waited_for_days_is_sent_while_a_restarted_database_is
     async with bench.database.transaction() as connection:
         age = "UPDATE inbox SET accepted_at = now() - make_interval(secs => :ago) WHERE command_id = :id"
         await connection.execute(text(age), {"ago": 2 * KEY_SECONDS, "id": transaction_id})
-    await distrust_life(bench.database, lost_seconds=5, began_seconds=5)
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
 
-    try:
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=5):
         await bench.approve(transaction_id, second)
-    finally:
-        await trust_life(bench.database)
 
     assert bench.core.received["send_wire"] == 1
 
@@ -108,14 +105,11 @@ async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_wa
 
     with pytest.raises(InvalidState):
         await approve_as(operator, bench, transaction_id)
-    await distrust_life(bench.database, lost_seconds=5, began_seconds=5)
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
-    try:
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=5):
         with pytest.raises(InvalidState):
             await bench.approve(transaction_id, second)
         approved = await approve_as(operator, bench, transaction_id)
-    finally:
-        await trust_life(bench.database)
 
     assert approved.state is WireState.PENDING_SUBMISSION
     async with bench.database.transaction() as connection:
@@ -135,12 +129,9 @@ async def test_a_limit_is_no_final_answer_to_a_wire_that_the_bank_may_have(bench
     leased = await bench.accepted()
     await bench.set_policy(Policy(daily_count=1))
     await bench.send(await bench.accepted(), attempt=1)
-    await distrust_life(bench.database, lost_seconds=5, began_seconds=60)
-    try:
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
         with pytest.raises(Unavailable):
             await bench.send(leased, attempt=1)
-    finally:
-        await trust_life(bench.database)
 
     with pytest.raises(LimitExceeded):
         await bench.send(leased, attempt=2)
@@ -151,12 +142,9 @@ async def test_an_account_that_is_not_known_any_more_is_no_final_answer_either(
 ) -> None:
     leased = await bench.accepted()
     bench.owner = msgspec.structs.replace(bench.owner, customer_id=None)
-    await distrust_life(bench.database, lost_seconds=5, began_seconds=60)
-    try:
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
         with pytest.raises(Unavailable):
             await bench.send(leased, attempt=1)
-    finally:
-        await trust_life(bench.database)
 
     with pytest.raises(NotFound):
         await bench.send(leased, attempt=2)

@@ -11,7 +11,7 @@ from libs.handling.operating.holding import DECISION_SECONDS
 from libs.persistence import inbox, open_commands, parking
 from services.payments.models import WireRecord
 from services.payments.resolving import resolve_wire
-from tests.support.database_life import distrust_life, trust_life
+from tests.support.database_life import distrusted
 from tests.unit.payments.bench import TRANSIT_SECONDS, Bench
 
 ADA = Principal(
@@ -89,13 +89,9 @@ async def test_a_send_that_a_restored_database_may_lack_may_still_arrive(bench: 
     send = await bench.wire(first_sent_seconds_ago=3600)
     await bench.let_go(send)
 
-    await distrust_life(bench.database, lost_seconds=TRANSIT_SECONDS - 5)
-
-    try:
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS - 5):
         with pytest.raises(InvalidState) as refused:
             await resolve(bench, send, WireState.REJECTED)
-    finally:
-        await trust_life(bench.database)
 
     assert "may still arrive" in refused.value.detail
 
