@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
@@ -46,6 +47,13 @@ VERSION = "1.34"
 """Of Kubernetes, whose schemas are used."""
 OF_THE_ADDRESS = {"BANKSIDE_ADMIN_HOST", "BANKSIDE_GATEWAY_OPERATOR_HOST", "BANKSIDE_CONSOLE_HOST"}
 OF_THE_CLUSTER = {"BANKSIDE_DATABASE_CA_FILE", "BANKSIDE_AMQP_CA_FILE"}
+OF_THE_CERTIFICATE = {
+    "BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE",
+    "BANKSIDE_GATEWAY_TLS_KEY_FILE",
+    "BANKSIDE_CONSOLE_OPERATOR_CA_FILE",
+    "SSL_CERT_FILE",
+}
+"""Of the gateway's, which there is here: in compose it does not leave the machine."""
 PRIVATE = {"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"}
 
 Row = dict[str, Any]
@@ -135,7 +143,7 @@ def test_a_process_is_told_what_it_is_told_in_compose(overlay: str) -> None:
         # One without a value is set only where an operator sets it, here by a patch.
         expected = {k: v for k, v in OURS[name]["environment"].items() if v is not None}
         assert told.keys() >= expected.keys(), name
-        own = {row["name"] for row in container["env"]}
+        own = {row["name"] for row in container["env"]} - OF_THE_CERTIFICATE
         assert own <= expected.keys(), name
         for setting in own - OF_THE_ADDRESS:
             if setting.endswith("_FILE") or setting == "SERVICE":
@@ -162,6 +170,39 @@ def test_a_process_gets_the_secrets_of_its_own_folder_and_has_no_other_rights(ov
             "capabilities": {"drop": ["ALL"]},
         }
         assert container["resources"]["limits"]["memory"] == "768Mi"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_what_operators_send_and_are_shown_is_encrypted_from_pod_to_pod(overlay: str) -> None:
+    certificate = of_kind(overlay, "Certificate")["gateway"]["spec"]
+    found = {name: (pod["spec"], container) for name, pod, container in pods(overlay)}
+    gateway, console = (settings(overlay, found[name][1]) for name in ("gateway", "console"))
+
+    assert console["BANKSIDE_CONSOLE_OPERATOR_URL"] == gateway["BANKSIDE_OPERATOR_URL"]
+    for url in (gateway["BANKSIDE_OPERATOR_URL"], gateway["BANKSIDE_BASE_URL"]):
+        parts = urlsplit(url)
+        assert parts.scheme == "https"
+        assert parts.hostname in {*certificate["dnsNames"], *certificate["ipAddresses"]}
+    assert gateway["BANKSIDE_PLAINTEXT_HOSTS"] == ""
+    mounted = {
+        "gateway": {
+            gateway["BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE"]: "tls.crt",
+            gateway["BANKSIDE_GATEWAY_TLS_KEY_FILE"]: "tls.key",
+            gateway["SSL_CERT_FILE"]: "ca.crt",
+        },
+        "console": {console["BANKSIDE_CONSOLE_OPERATOR_CA_FILE"]: "ca.crt"},
+    }
+    for name, files in mounted.items():
+        spec, container = found[name]
+        [volume] = (
+            row
+            for row in spec["volumes"]
+            if row.get("secret", {}).get("secretName") == certificate["secretName"]
+        )
+        [mount] = (row for row in container["volumeMounts"] if row["name"] == volume["name"])
+        for path, key in files.items():
+            assert path == f"{mount['mountPath']}/{key}"
+    assert volume["secret"]["items"] == [{"key": "ca.crt", "path": "ca.crt"}], "without the key"
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
