@@ -11,7 +11,13 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import bindparam, func, literal, select
 
-from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound, Unavailable
+from libs.contracts.errors import (
+    ApproverIsInitiator,
+    InvalidState,
+    NotFound,
+    OutcomePending,
+    Unavailable,
+)
 from libs.contracts.payments_operations import APPROVE_WIRE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
@@ -193,6 +199,14 @@ async def require_certainly_unsent(connection: AsyncConnection) -> None:
     """
     if await send_marks.has_lost_history(connection):
         raise Unavailable("It is being found out whether the wire was sent. Try again later.")
+
+
+async def require_nothing_lost(connection: AsyncConnection) -> None:
+    """Raises OutcomePending: this database may have gone back, and the bank may have carried out what it does not know
+    of. A refusal would be kept under the request's key.
+    """
+    if await send_marks.has_lost_history(connection):
+        raise OutcomePending
 
 
 def _require_decidable(wire: WireRecord, principal: Principal) -> None:

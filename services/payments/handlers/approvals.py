@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from libs.contracts.errors import NotFound
+from libs.contracts.errors import LimitExceeded, NotFound
 from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.contracts.wires import ApproveWire, DeclineWire
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
 from libs.runtime.crash import crash_point
-from services.payments.approving import approve, decline
+from services.payments.approving import approve, decline, require_nothing_lost
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, WireRecord
 from services.payments.reasons import naming
@@ -39,14 +39,23 @@ class ApproveWireHandler:
             async with drive.transaction() as connection:
                 wire = await _locked(connection, drive, transaction_id)
                 if wire.approved_by != drive.command_id:
-                    with naming(wire.transaction_id):
-                        wire = await approve(
-                            connection, self._rules, principal, wire, drive.command_id
-                        )
+                    wire = await self._approved(drive, connection, wire)
                 begun = await self._sending.begin(connection, wire, deadline)
                 crash_point("payments.approving")
         crash_point("payments.approved")
         return begun
+
+    async def _approved(
+        self, drive: Drive, connection: AsyncConnection, wire: WireRecord
+    ) -> WireRecord:
+        try:
+            with naming(wire.transaction_id):
+                return await approve(
+                    connection, self._rules, drive.principal, wire, drive.command_id
+                )
+        except LimitExceeded:
+            await require_nothing_lost(connection)
+            raise
 
 
 class DeclineWireHandler:

@@ -20,7 +20,7 @@ from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
-from services.payments.approving import require_certainly_unsent
+from services.payments.approving import require_nothing_lost
 from services.payments.business_days import after_business_days
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, Payee, Step, WireRecord
@@ -46,9 +46,8 @@ class SendWireHandler:
                 payee = await self._check_ownership(drive, command)
                 begun = await self._intend(drive, command, payee)
             except (NotFound, Conflict):
-                # Its key would keep the refusal, of a wire that a database which went back may have lost.
                 async with drive.transaction() as connection:
-                    await require_certainly_unsent(connection)
+                    await require_nothing_lost(connection)
                 raise
         if begun.wire.approval_expires_at is not None:
             # Also when it was approved meanwhile: the command that approved it sends it.

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import InvalidState, LimitExceeded, NotFound, Unavailable
+from libs.contracts.errors import InvalidState, LimitExceeded, NotFound, OutcomePending
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
@@ -130,7 +130,7 @@ async def test_a_limit_is_no_final_answer_to_a_wire_that_the_bank_may_have(bench
     await bench.set_policy(Policy(daily_count=1))
     await bench.send(await bench.accepted(), attempt=1)
     async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
-        with pytest.raises(Unavailable):
+        with pytest.raises(OutcomePending):
             await bench.send(leased, attempt=1)
 
     with pytest.raises(LimitExceeded):
@@ -143,8 +143,22 @@ async def test_an_account_that_is_not_known_any_more_is_no_final_answer_either(
     leased = await bench.accepted()
     bench.owner = msgspec.structs.replace(bench.owner, customer_id=None)
     async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
-        with pytest.raises(Unavailable):
+        with pytest.raises(OutcomePending):
             await bench.send(leased, attempt=1)
 
     with pytest.raises(NotFound):
         await bench.send(leased, attempt=2)
+
+
+async def test_a_limit_is_no_final_answer_to_an_approval_that_was_lost(bench: Bench) -> None:
+    transaction_id = await bench.waiting()
+    await bench.set_policy(Policy(daily_count=2))
+    await bench.send(await bench.accepted(), attempt=1)
+    await bench.set_policy(Policy(daily_count=1))
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.approve(transaction_id, second)
+
+    with pytest.raises(LimitExceeded):
+        await bench.approve(transaction_id, second)
