@@ -28,8 +28,9 @@ def told_when_lost(key: str) -> Iterator[None]:
         yield
     except OutcomePending:
         raise UnknownOutcome(
-            f"No answer came, and {key} may have a new secret, which nobody has: the audit says whether. Do not rotate"
-            " it again while programs sign with the secret before, which would end at once: give them another key."
+            f"No answer came, and {key} may have a new secret, which is lost then: the audit says whether. Do not"
+            " rotate it again while programs sign with the secret before, which would end at once: give them another"
+            " key."
         ) from None
 
 

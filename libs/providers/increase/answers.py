@@ -1,6 +1,6 @@
 """Answers of Increase, read as structs of ours: those of their fields that are used.
 
-The SDK's models refuse an answer for any value that they do not know, also in a field that nobody reads.
+The SDK's models refuse an answer for any value that they do not know, also in a field that is not read.
 """
 
 from __future__ import annotations

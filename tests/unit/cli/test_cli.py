@@ -183,7 +183,7 @@ async def test_a_rotation_whose_answer_is_lost_says_that_its_secret_is(
         status, _, err = await bankside(*command, **operator_at(server.base_url))
 
     assert status == 3
-    assert "sub_1 may have a new secret, which nobody has" in err
+    assert "sub_1 may have a new secret, which is lost" in err
     assert "Do not rotate it again" in err
     assert len(server.received) == 1
 

@@ -1,4 +1,4 @@
-"""Wires as they are read: by the fields that are used, whatever the others are."""
+"""Wires are read by the fields that are used; the others may have any value."""
 
 from __future__ import annotations
 
