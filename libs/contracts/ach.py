@@ -37,7 +37,7 @@ class AchRequest(Model):
     amount: DecimalText
     """US dollars, as a string of a decimal number with two places: "1250.75"."""
     return_code: str | None
-    """NACHA's return code, such as `R01`."""
+    """Nacha's return code, such as `R01`; `REJECTED` or `CANCELED` for a request that the bank never sent."""
     return_description: str | None
     """What the return code means."""
     created_at: f.UtcDateTime

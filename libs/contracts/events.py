@@ -145,7 +145,8 @@ EVENT_TYPES: dict[str, EventType] = {
             webhook_views.SubscriptionEventData,
             {
                 "test": "A test was asked for; it is delivered to that subscription alone.",
-                "unavailable": "The endpoint of a subscription was given up: events are held until it is active again.",
+                "unavailable": "The endpoint of a subscription was given up: its deliveries are held. Make the"
+                " subscription active, then `recover` them.",
             },
         ),
     )

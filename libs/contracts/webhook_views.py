@@ -17,9 +17,11 @@ class SubscriptionStatus(StrEnum):
 
     ACTIVE = "active"
     DISABLED = "disabled"
-    """By its owner: what happens is held."""
+    """Disabled by its owner: deliveries are held."""
     UNAVAILABLE = "unavailable"
-    """By us, since its endpoint is dead: what happens is held. Its owner makes it active again."""
+    """Made unavailable by us, since its endpoint is dead: deliveries are held. Its owner makes it active again, then
+    recovers them.
+    """
 
 
 class DeliveryStatus(StrEnum):
@@ -44,8 +46,8 @@ class DeliveryFilter(StrEnum):
 
 
 class BreakerRole(StrEnum):
-    """`waits`: the circuit breaker of the endpoint is open, and the delivery waits for it to close. `probe`: the next
-    attempt, or the one under way, is made although it is open, and closes it if it is answered.
+    """`waits`: the endpoint's circuit breaker is open, or half-open, and this delivery is not its probe. `probe`: the
+    breaker is half-open and this delivery is its probe: an HTTP answer closes it.
     """
 
     WAITS = "waits"
@@ -61,7 +63,7 @@ class HealthState(StrEnum):
     BREAKER_OPEN = "breaker_open"
     """It could not be reached several times in a row: one delivery at a time probes it."""
     UNAVAILABLE = "unavailable"
-    """It was given up: deliveries are held until the subscription is made active again."""
+    """It was given up: deliveries are held, also after the subscription is made active again, until `recover`."""
 
 
 class Subscription(Model):
@@ -99,15 +101,17 @@ class Delivery(Model):
     event_type: str
     """The type of the event."""
     status: Annotated[DeliveryStatus, Field(strict=False)]
-    """How far it has come: `failed` is for good, `held` waits for the subscription to be active, or to be recovered."""
+    """How far it has come: `failed` is for good. `held` waits: of a disabled subscription until it is active again, of
+    one that became unavailable until `recover`.
+    """
     attempts_made: int
     """How many attempts were made."""
     next_attempt_at: f.UtcDateTime | None
     """When the next attempt is due; null when there is none."""
     circuit_breaker: Annotated[BreakerRole, Field(strict=False)] | None
-    """`waits`: the endpoint's circuit breaker is open, and the delivery waits for it to close. `probe`: the next
-    attempt is made although it is open, and closes it if it is answered. Null while it is closed, and where the
-    delivery is not pending.
+    """`waits`: the endpoint's circuit breaker is open, or half-open, and this delivery is not its probe. `probe`: the
+    breaker is half-open and this delivery is its probe: an HTTP answer closes it. Null while the breaker is closed, and
+    where the delivery is not pending.
     """
     created_at: f.UtcDateTime
 

@@ -37,7 +37,7 @@ class SubscriptionFields(Model):
 
 class ChangeableFields(SubscriptionFields):
     status: WantedStatus
-    """`active` has it delivered to (again), `disabled` holds events until it is active again."""
+    """`active` delivers, or resumes deliveries; `disabled` holds deliveries until the subscription is active again."""
 
 
 SubscriptionUpdate = sparse("SubscriptionUpdate", ChangeableFields)

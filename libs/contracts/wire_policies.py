@@ -39,7 +39,7 @@ class SetWirePolicy(Command):
     approval_threshold: f.WireAmount | None = None
     """Wires of this amount or more wait for approval, in US dollars."""
     new_payee_hours: Hours | None = None
-    """Wires to an external account that was linked less than these hours ago wait for approval."""
+    """Wires to an external account that was linked less than this many hours ago wait for approval."""
 
 
 class GetWirePolicy(Command):
@@ -69,6 +69,6 @@ class WirePolicy(Model):
     approval_threshold: Decimal | None
     """Wires of this amount or more wait for approval, in US dollars."""
     new_payee_hours: int | None
-    """Wires to an external account that was linked less than these hours ago wait for approval."""
+    """Wires to an external account that was linked less than this many hours ago wait for approval."""
     updated_at: f.UtcDateTime | None
     """When the partner set it; null for the defaults."""

@@ -23,7 +23,7 @@ class Step:
     by: str | None = None
     """Who did it: a subscription key, or `operator:<name>`; None for what came from the bank or by itself."""
     comment: str | None = None
-    """What they gave as their reason."""
+    """The reason that the key or operator in `by` gave."""
     reason_detail: str | None = None
     """The bank's own words for the reason, where it gave some."""
 

@@ -103,7 +103,7 @@ class FoundDeadLetters(DeadLettersWithBody):
 
 
 class RemoveDeadLetters(Write):
-    """Letters of these ids; ids of commands are none of letters here."""
+    """Letters with these ids. An id of a command selects no letter here."""
 
     letter_ids: Annotated[list[LetterId], Field(min_length=1, max_length=MOST_AT_ONCE)]
     """Which letters."""
@@ -112,7 +112,7 @@ class RemoveDeadLetters(Write):
 
 
 class RemoveDeadLettersOf(RemoveDeadLetters):
-    """Letters of one service; ids of commands are none of letters here."""
+    """Letters of one service, by their ids. An id of a command selects no letter here."""
 
     service: Service
     """The service whose queues have the letters."""
@@ -130,14 +130,14 @@ class RemoveDeadLetterOf(Write):
 
 
 class ReplayDeadLetters(RemoveDeadLetters):
-    """Letters of these ids; ids of commands are none of letters here."""
+    """Letters with these ids. An id of a command selects no letter here."""
 
     apply_again: bool = False
     """Also commands that may have been sent again and carried out so long ago that it is not known any more."""
 
 
 class ReplayDeadLettersOf(ReplayDeadLetters):
-    """Letters of one service; ids of commands are none of letters here."""
+    """Letters of one service, by their ids. An id of a command selects no letter here."""
 
     service: Service
     """The service whose queues have the letters."""

@@ -34,7 +34,7 @@ class Restore(Model):
 
     service: str
     since: f.UtcDateTime
-    """When the life of the database began in which it was found."""
+    """The start of the database server after which the records were found missing."""
     missing: int
     """How many records providers hold that the database lacked."""
     missing_records: list[str]

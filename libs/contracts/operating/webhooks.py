@@ -89,7 +89,7 @@ class OperatorRecover(Write):
 
 
 class DisableSubscription(Write):
-    """What happens is held until the subscriber makes the subscription active again."""
+    """Deliveries are held until the subscriber makes the subscription active again."""
 
     subscription_id: str
 

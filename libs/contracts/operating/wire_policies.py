@@ -33,7 +33,7 @@ class OperatorWirePolicy(Model):
     approval_threshold: Decimal | None
     """Wires of this amount or more wait for approval, in US dollars."""
     new_payee_hours: int | None
-    """Wires to an external account that was linked less than these hours ago wait for approval."""
+    """Wires to an external account that was linked less than this many hours ago wait for approval."""
     updated_at: f.UtcDateTime
 
 
