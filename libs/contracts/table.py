@@ -1,4 +1,5 @@
-"""The one table: every operation of every service. Router, topology, validation, documents and client read it.
+"""The one table: every operation of every service but the gateway. Router, topology, validation, documents and client
+read it.
 
 What the gateway answers itself is in `gateway_table.py`, which no other service needs.
 """
