@@ -96,7 +96,10 @@ export class RateLimited extends BanksideError {}
 export class ServerError extends BanksideError {}
 /** Nothing was started. */
 export class Unavailable extends BanksideError {}
-/** It is not known whether a write was carried out: repeat it under its `idempotencyKey`, never under a new one. */
+/**
+ * It is not known whether a write was carried out: repeat it under its `idempotencyKey`, never under a new one. After
+ * `abandoned` look the resource up, or ask the operator: each repetition is 409.
+ */
 export class OutcomeUnknown extends BanksideError {}
 
 export type ErrorClass = new (parts: ErrorParts) => BanksideError;

@@ -101,7 +101,9 @@ class Unavailable(BanksideError):
 
 
 class OutcomeUnknown(BanksideError):
-    """It is not known whether a write was carried out: repeat it under its `idempotency_key`, never under a new one."""
+    """It is not known whether a write was carried out: repeat it under its `idempotency_key`, never under a new one.
+    After `abandoned` look the resource up, or ask the operator: each repetition is 409.
+    """
 
 
 _BY_STATUS: dict[int, type[BanksideError]] = {
