@@ -53,7 +53,7 @@ def show(feed: str, /, *, json: Flag = False) -> int:
     Of an entry there are its position, its type and the names and types of its fields; its values are the provider's
     to show.
 
-    Such as `bankside feeds show financial`.
+    Such as `bankside feeds show ledger_read/financial`.
 
     Args:
         feed: As listed, such as `payments/core`.
