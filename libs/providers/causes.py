@@ -1,4 +1,4 @@
-"""What a simulated bank does when it is told, so that an event comes of it.
+"""The calls to a simulated bank that cause each type of event.
 
 libs/providers/<company>/causes.py    `CAUSES`, by types of events
 """

@@ -11,8 +11,8 @@ from enum import StrEnum
 from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
 
 NO_DECISION = frozenset({401, 403, 408, 425, 429})
-"""By these statuses a provider says that it did not look at the request: not the request's fault, so never its end.
-They are `Failure.TURNED_AWAY`.
+"""With these statuses a provider says that it did not process the request, so they never decide a write. They are
+`Failure.TURNED_AWAY`.
 """
 
 

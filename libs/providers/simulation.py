@@ -1,4 +1,4 @@
-"""A bank that is no real one, as a demonstration needs it: money comes and goes when it is told.
+"""The port to a simulated bank, for demonstrations: deposits, withdrawals, statements and sweeps on request.
 
 libs/providers/<company>/simulation.py    `open_bank`, imported when the company is the financial provider
 """
