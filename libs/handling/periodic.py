@@ -6,6 +6,7 @@ None of them ends because the database cannot be used for a while.
 from __future__ import annotations
 
 import asyncio
+import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
@@ -16,18 +17,26 @@ from libs.persistence.availability import is_away
 
 Act = Callable[[], Awaitable[object]]
 
+FIRST_WITHIN_SECONDS = 2.0
+"""The first calls of all tasks of a service are spread over this time: at once, each would take a new connection, and
+replicas that are started together would all ask for the same.
+"""
+
 
 async def repeat(
     name: str, act: Act, pause_seconds: float, *, times_its_duration: float = 0.0
 ) -> NoReturn:
-    """Call `act` now, and again after each pause, for ever.
+    """Call `act` soon, and again after each pause, for ever.
 
     Args:
         name: of the logger.
-        pause_seconds: between the end of a call and the next call.
+        pause_seconds: between the end of a call and the next call. The first call is within a fifth of it, and within
+            `FIRST_WITHIN_SECONDS`.
         times_its_duration: the pause is at least this many times as long as the call took, for a statement that takes
             longer the more rows there are.
     """
+    first_within = min(FIRST_WITHIN_SECONDS, pause_seconds / 5)
+    await asyncio.sleep(random.uniform(0, first_within))  # noqa: S311 - no secret
     while True:
         began = time.monotonic()
         await tolerating_outage(name, act)
