@@ -12,7 +12,7 @@ DEADLINE_SECONDS = 60.0
 
 
 class NoOutput(Exception):
-    """The child failed, or took too long."""
+    """The child could not be started, failed, or took too long."""
 
 
 class ChildOutput:
@@ -46,9 +46,12 @@ class ChildOutput:
 
     async def _run(self) -> bytes:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
-        process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=DEVNULL, stdout=PIPE, env=environment
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=DEVNULL, stdout=PIPE, env=environment
+            )
+        except OSError as error:
+            raise NoOutput(f"cannot start: {error.strerror}") from error
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
                 output, _ = await process.communicate()

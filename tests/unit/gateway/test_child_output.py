@@ -40,6 +40,19 @@ async def test_a_child_that_failed_is_started_again_for_the_next_caller(module: 
     assert await output.read() == b""
 
 
+async def test_a_child_that_cannot_be_started_is_started_again_for_the_next_caller(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
+    output = ChildOutput("child")
+
+    with pytest.raises(NoOutput, match="cannot start: No such file or directory"):
+        await output.read()
+    (tmp_path / "python").symlink_to("/bin/echo")
+
+    assert await output.read() == b"-m child\n"
+
+
 async def test_the_child_knows_no_setting(module: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKSIDE_STORAGE_KEYS", "hush")
     module.write_text("import os; print('BANKSIDE_STORAGE_KEYS' in os.environ, end='')")
