@@ -2,7 +2,8 @@
 
 A process opens its own. Where several share the port, their parent binds the sockets of each (SO_REUSEPORT) and passes
 them on, and each process listens on its own. The parent keeps them open, so connections that arrive while a process is
-replaced wait for the next one instead of being reset.
+replaced wait for the next one instead of being reset. Where the next one has died or does not become ready, they are
+renewed.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class ChildSockets:
         return tuple(own.fileno() for own in self._bound)
 
     def renew(self) -> None:
-        """After the child died: until it runs again, none but the other children are given connections. A socket that
-        does not listen is given none, and the next life of the child listens on it.
+        """Called while the child does not run: until it listens again, none but the other children are given
+        connections. A socket that does not listen is given none, and the next life of the child listens on it.
         """
         for own, address in zip(self._bound, self._addresses, strict=True):
             with bound(*address, share=True) as fresh:

@@ -4,8 +4,9 @@ Child i has its admin port at `BANKSIDE_GATEWAY_ADMIN_PORT` + i. With one proces
 logged and has no effect, as at a child.
 
 On SIGHUP the parent replaces its children one after the other, so that they read files of secrets anew: how a key ring
-changes without a request that fails. A child that is not ready in time ends the replacement; the others stay. Without
-admin ports no child can be asked whether it is ready, and none is replaced.
+changes without a request that fails. A child that is not ready in time ends the replacement: it is started again with
+sockets that are given no connections until it listens, and the others stay. Without admin ports no child can be asked
+whether it is ready, and none is replaced.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
@@ -89,16 +90,21 @@ async def _supervise(settings: Settings) -> None:
         for of_child in sockets.values():
             of_child[at.passed_on] = ChildSockets(addresses)
 
+    def renew(name: str) -> None:
+        for of_listener in sockets[name].values():
+            of_listener.renew()
+
     def report(change: Change) -> None:
         log.info("child", child=change.child, state=change.state.value, detail=change.detail)
         if change.state is ChildState.DIED:
-            for of_listener in sockets[change.child].values():
-                of_listener.renew()
+            renew(change.child)
 
     async with Supervisor(report) as supervisor:
         for number in range(settings.processes):
             supervisor.start(_child(settings, number, sockets[_name(number)]))
-        replacing = asyncio.create_task(replace_for_ever(supervisor, replace), name="replacing")
+        replacing = asyncio.create_task(
+            replace_for_ever(supervisor, replace, renew), name="replacing"
+        )
         stopping = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait({replacing, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -114,8 +120,14 @@ async def _supervise(settings: Settings) -> None:
                     group.create_task(supervisor.stop(name), name=f"stop:{name}")
 
 
-async def replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> None:
-    """Replace all children, one after the other, whenever it is wanted."""
+async def replace_for_ever(
+    supervisor: Supervisor, wanted: asyncio.Event, renew: Callable[[str], None]
+) -> None:
+    """Replace all children, one after the other, whenever it is wanted.
+
+    Args:
+        renew: renews the sockets of the child of this name, which does not run.
+    """
     log = structlog.get_logger("gateway")
     while True:
         await wanted.wait()
@@ -134,6 +146,10 @@ async def replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> Non
                 await supervisor.until_ready([name], REPLACED_SECONDS)
             except NotReady:
                 log.exception("children_not_replaced")
+                # Its sockets listen, so connections that it does not accept wait at them.
+                await supervisor.stop(name)
+                renew(name)
+                supervisor.start(spec)
                 break
         else:
             log.info("children_replaced")

@@ -71,7 +71,7 @@ async def test_a_process_that_has_no_others_to_replace_goes_on_after_sighup(gate
 
 
 async def test_without_admin_ports_no_process_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = asyncio.Event()
+    wanted, renewed = asyncio.Event(), list[str]()
     monkeypatch.setattr(Settings, "examine", lambda: (None, []))
     with structlog.testing.capture_logs() as logs:
 
@@ -82,12 +82,12 @@ async def test_without_admin_ports_no_process_is_replaced(monkeypatch: pytest.Mo
             supervisor.start(ChildSpec("gateway-0", ("sleep", "60"), env=os.environ))
             await supervisor.until_ready(["gateway-0"], 10 * pace())
             before = supervisor.children["gateway-0"].identity
-            replacing = asyncio.create_task(replace_for_ever(supervisor, wanted))
+            replacing = asyncio.create_task(replace_for_ever(supervisor, wanted, renewed.append))
 
             wanted.set()
             await eventually("the answer is logged", is_over)
 
-            assert supervisor.children["gateway-0"].identity == before
+            assert (supervisor.children["gateway-0"].identity, renewed) == (before, [])
             replacing.cancel()
             await asyncio.wait({replacing})
     assert [line["event"] for line in logs] == ["children_not_replaced"]
