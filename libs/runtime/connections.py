@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, cast
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import Counter, Gauge
 
@@ -27,8 +27,8 @@ COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever this much has arrived on all connections."""
 
 OPEN = Gauge("bankside_http_connections", "Connections of callers.")
-FIRST_REQUESTS_SECONDS = 0.02
-"""Between two looks at connections without a request."""
+ARRIVED_SECONDS = 0.02
+"""Between two looks at connections with a request on its way."""
 CLOSED = Counter(
     "bankside_http_connections_closed_total",
     "Connections of callers that were closed for a bound.",
@@ -70,6 +70,8 @@ class _Connection(asyncio.Protocol):
         """Monotonic; None while no headers are arriving."""
         self._requests = 0
         """Under way, the bodies of answered ones included."""
+        self._body: StreamReader | None = None
+        """Of the request that has no answer yet."""
         self._ahead_bytes = 0
         self._unread = 0
         self._unread_since: float | None = None
@@ -91,10 +93,20 @@ class _Connection(asyncio.Protocol):
         self._handler.data_received(data)
         self._owner.received(len(data))
 
-    def begin_request(self) -> None:
+    def begin_request(self, body: StreamReader) -> None:
         self.has_had_request = True
         self._requests += 1
         self._headers_began = None
+        self._body = body
+
+    def answered(self) -> None:
+        self._body = None
+
+    def is_awaited(self, first_request_since: float) -> bool:
+        """Whether the body of its request is still arriving, or it was made since then (monotonic) and has had none."""
+        if self._body is not None:
+            return not self._body.is_eof()
+        return not self.has_had_request and self.made_at >= first_request_since
 
     def end_request(self) -> None:
         """The request was handled, and its body was read or thrown away."""
@@ -206,10 +218,11 @@ class Connections:
             yield
             return
         request[CONNECTION] = connection
-        connection.begin_request()
+        connection.begin_request(request.content)
         try:
             yield
         finally:
+            connection.answered()
             request.content.on_eof(connection.end_request)  # at once, when it is there already
             self.leave(connection)
             if connection.transport in self._open:
@@ -225,15 +238,16 @@ class Connections:
         self.is_draining = True
         await asyncio.sleep(seconds)
 
-    async def first_requests(self, seconds: float) -> None:
-        """Wait until each connection has had a request or is older than `seconds`: on a new one, the first request may
-        still be on its way. Called once no connection is accepted any more.
+    async def arrived(self, seconds: float) -> None:
+        """Wait, for at most `seconds`, until no request is on its way: the body of one under way, and the first request
+        of each connection that is not older than `seconds`. Called once no connection is accepted any more: aiohttp
+        reads nothing further of the connections that it closes.
         """
-        while True:
-            since = time.monotonic() - seconds
-            if all(each.has_had_request or each.made_at < since for each in self._open.values()):
+        until = time.monotonic() + seconds
+        while (now := time.monotonic()) < until:
+            if not any(each.is_awaited(now - seconds) for each in self._open.values()):
                 return
-            await asyncio.sleep(FIRST_REQUESTS_SECONDS)
+            await asyncio.sleep(ARRIVED_SECONDS)
 
     async def close_slow_ones_for_ever(self) -> None:
         """Close those whose headers take too long, or whose callers do not read."""

@@ -101,5 +101,5 @@ class Listener:
 
     async def close(self) -> None:
         """Let requests under way finish, those of the last connections included, and close what is left."""
-        await self._connections.first_requests(self._settings.longest_drain_seconds)
+        await self._connections.arrived(self._settings.longest_drain_seconds)
         await self._runner.cleanup()

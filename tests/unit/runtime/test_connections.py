@@ -60,13 +60,13 @@ async def test_a_request_of_a_connection_that_was_made_at_last_is_waited_for() -
     await connections.drain(0.05)
     server.close()
 
-    waiting = asyncio.create_task(connections.first_requests(5 * pace()))
+    waiting = asyncio.create_task(connections.arrived(5 * pace()))
     await asyncio.sleep(0.1)
     is_waiting = not waiting.done()
     writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
     answered = await reader.readuntil(b"served")
     await waiting
-    await connections.first_requests(0)
+    await connections.arrived(0)
     writer.close()
     await runner.cleanup()
 

@@ -1,0 +1,70 @@
+"""Requests on their way when a listener stops."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+from aiohttp import web
+
+from deploy.local.ports import LOOPBACK
+from libs.runtime.connections import Connections
+from libs.runtime.process import Process
+from services.gateway.endpoint import Endpoints
+from services.gateway.listener import Listener
+from services.gateway.listening import ListenAt
+from services.gateway.settings import Settings
+from tests.support.pace import pace
+from tests.support.ports import free_ports
+
+REQUEST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 4\r\n\r\n"
+
+
+def listener_at(port: int, begun: asyncio.Event) -> Listener:
+    """It answers each request with its body. The event is set when the headers of one have arrived."""
+    settings = SimpleNamespace(
+        connections_per_address=8,
+        stalled_seconds=60.0,
+        shutdown_seconds=30.0 * pace(),
+        longest_drain_seconds=10.0 * pace(),
+    )
+
+    async def echo(request: web.Request) -> web.Response:
+        begun.set()
+        return web.Response(body=await request.read())
+
+    def application(_: Endpoints, connections: Connections) -> web.Application:
+        made = web.Application(middlewares=[connections.middleware])
+        made.router.add_post("/", echo)
+        return made
+
+    return Listener(
+        cast(Settings, settings),
+        ListenAt(LOOPBACK, port, "PASSED_ON"),
+        application,
+        cast(Endpoints, SimpleNamespace(counted_peer=lambda peer: peer)),
+        None,
+        in_all=8,
+    )
+
+
+async def test_a_body_that_is_still_arriving_is_waited_for() -> None:
+    [port] = free_ports(1)
+    begun = asyncio.Event()
+    listener = listener_at(port, begun)
+    async with asyncio.timeout(20 * pace()):
+        async with listener.listening(Process("tests")):
+            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            writer.write(REQUEST + b"bo")
+            await begun.wait()
+
+        closing = asyncio.create_task(listener.close())
+        await asyncio.sleep(0.1)
+        writer.write(b"dy")
+        answer = await reader.read()
+        await closing
+        writer.close()
+
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.endswith(b"body")
