@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
 
 BACKLOG = 1024
+ARRIVED_SECONDS = 0.02
+"""Between two looks at what is on its way."""
 
 
 async def addresses_of(host: str, port: int) -> list[tuple[int, Any]]:
@@ -68,7 +72,7 @@ async def accepting(
     """While the body runs, each connection gets a protocol; the sockets, which are bound, are closed afterwards.
 
     Args:
-        handshakes: None where connections are not encrypted.
+        handshakes: None where connections are not encrypted. Those under way at the end go on, see `until_arrived`.
     """
     loop = asyncio.get_running_loop()
     async with AsyncExitStack() as opened:
@@ -84,3 +88,22 @@ async def accepting(
                 shaking = handshakes.accept_for_ever(each, protocols)
                 await opened.enter_async_context(process.background("tls-handshakes", shaking))
         yield
+
+
+async def until_arrived(
+    connections: Connections, handshakes: Handshakes | None, seconds: float
+) -> None:
+    """Wait, for at most `seconds`, until no handshake is under way and no request on its way. Called after `accepting`,
+    before a server closes its connections: aiohttp reads nothing further of them.
+
+    Args:
+        handshakes: None where connections are not encrypted. Those that are still under way are given up.
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        is_shaking_hands = handshakes is not None and handshakes.are_under_way
+        if not (is_shaking_hands or connections.are_awaited(seconds)):
+            break
+        await asyncio.sleep(ARRIVED_SECONDS)
+    if handshakes is not None:
+        await handshakes.close()

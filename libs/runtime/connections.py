@@ -27,8 +27,6 @@ COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever this much has arrived on all connections."""
 
 OPEN = Gauge("bankside_http_connections", "Connections of callers.")
-ARRIVED_SECONDS = 0.02
-"""Between two looks at connections with a request on its way."""
 CLOSED = Counter(
     "bankside_http_connections_closed_total",
     "Connections of callers that were closed for a bound.",
@@ -238,16 +236,12 @@ class Connections:
         self.is_draining = True
         await asyncio.sleep(seconds)
 
-    async def arrived(self, seconds: float) -> None:
-        """Wait, for at most `seconds`, until no request is on its way: the body of one under way, and the first request
-        of each connection that is not older than `seconds`. Called once no connection is accepted any more: aiohttp
-        reads nothing further of the connections that it closes.
+    def are_awaited(self, seconds: float) -> bool:
+        """Whether a request is on its way: the body of one under way, or the first request of a connection that is not
+        older than `seconds`.
         """
-        until = time.monotonic() + seconds
-        while (now := time.monotonic()) < until:
-            if not any(each.is_awaited(now - seconds) for each in self._open.values()):
-                return
-            await asyncio.sleep(ARRIVED_SECONDS)
+        since = time.monotonic() - seconds
+        return any(each.is_awaited(since) for each in self._open.values())
 
     async def close_slow_ones_for_ever(self) -> None:
         """Close those whose headers take too long, or whose callers do not read."""

@@ -51,6 +51,10 @@ class Handshakes:
         """The oldest first; with the address."""
         self._of_address: dict[str, dict[asyncio.Task[None], None]] = {}
 
+    @property
+    def are_under_way(self) -> bool:
+        return bool(self._under_way)
+
     def renew(self, context: ssl.SSLContext) -> None:
         """Use this context for handshakes that begin from now on."""
         self._context = context
@@ -58,23 +62,22 @@ class Handshakes:
     async def accept_for_ever(
         self, listening: socket.socket, protocols: Callable[[], asyncio.Protocol]
     ) -> None:
-        """Give each connection whose handshake succeeds a protocol."""
+        """Give each connection whose handshake succeeds a protocol. Handshakes go on when it is cancelled."""
         loop = asyncio.get_running_loop()
-        try:
-            while True:
-                try:
-                    accepted, peer = await loop.sock_accept(listening)
-                except OSError as error:  # too many files are open, or the caller has gone again
-                    structlog.get_logger("connections").warning(
-                        "not_accepted", error=error.strerror
-                    )
-                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
-                    continue
-                self._begin(accepted, self._count_as(peer[0]), protocols)
-        finally:
-            for task in list(self._under_way):
-                task.cancel()
-            await asyncio.gather(*self._under_way, return_exceptions=True)
+        while True:
+            try:
+                accepted, peer = await loop.sock_accept(listening)
+            except OSError as error:  # too many files are open, or the caller has gone again
+                structlog.get_logger("connections").warning("not_accepted", error=error.strerror)
+                await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                continue
+            self._begin(accepted, self._count_as(peer[0]), protocols)
+
+    async def close(self) -> None:
+        """Give up those that are under way, once no connection is accepted any more."""
+        for task in list(self._under_way):
+            task.cancel()
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def _begin(
         self, accepted: socket.socket, address: str | None, protocols: Callable[[], Any]

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from aiohttp import web
 
-from libs.runtime.accepting import accepting, bound_at
+from libs.runtime.accepting import accepting, bound_at, until_arrived
 from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.open_files import possible_connections
@@ -67,7 +67,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             auto_decompress=False,
             handler_cancellation=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            shutdown_timeout=settings.shutdown_seconds - settings.longest_drain_seconds,
+            shutdown_timeout=settings.shutdown_seconds - 2 * settings.longest_drain_seconds,
             max_headers=MAX_HEADERS,
         )
         await runner.setup()
@@ -88,6 +88,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 yield
                 await connections.drain(settings.longest_drain_seconds)
         finally:
+            await until_arrived(connections, handshakes, settings.longest_drain_seconds)
             await runner.cleanup()
 
 

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from libs.runtime.accepting import accepting
+from libs.runtime.accepting import accepting, until_arrived
 from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
@@ -101,5 +101,6 @@ class Listener:
 
     async def close(self) -> None:
         """Let requests under way finish, those of the last connections included, and close what is left."""
-        await self._connections.arrived(self._settings.longest_drain_seconds)
+        seconds = self._settings.longest_drain_seconds
+        await until_arrived(self._connections, self._handshakes, seconds)
         await self._runner.cleanup()

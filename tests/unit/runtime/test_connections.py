@@ -7,6 +7,7 @@ import asyncio
 from aiohttp import ClientSession, web
 
 from deploy.local.ports import LOOPBACK
+from libs.runtime.accepting import until_arrived
 from libs.runtime.connections import Connections
 from tests.support.pace import pace
 
@@ -60,13 +61,13 @@ async def test_a_request_of_a_connection_that_was_made_at_last_is_waited_for() -
     await connections.drain(0.05)
     server.close()
 
-    waiting = asyncio.create_task(connections.arrived(5 * pace()))
+    waiting = asyncio.create_task(until_arrived(connections, None, 5 * pace()))
     await asyncio.sleep(0.1)
     is_waiting = not waiting.done()
     writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
     answered = await reader.readuntil(b"served")
     await waiting
-    await connections.arrived(0)
+    await until_arrived(connections, None, 0)
     writer.close()
     await runner.cleanup()
 

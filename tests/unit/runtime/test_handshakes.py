@@ -39,6 +39,7 @@ async def shaking_hands(
     [listening] = await bound_at(LOOPBACK, 0)
     async with accepting(Process("tests"), [listening], Greeter, handshakes):
         yield listening.getsockname()[1]
+    await handshakes.close()
 
 
 @pytest.mark.parametrize("bounds", [{"per_address": 2}, {"in_all": 2}])
