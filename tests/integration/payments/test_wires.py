@@ -14,6 +14,7 @@ import pytest
 from libs.contracts import errors as e
 from libs.contracts import payments_operations as table
 from tests.integration.payments.desk import A_FAULT, C_1, C_2, C_3, Desk, customer, wire
+from tests.support.waiting import eventually
 
 
 async def test_a_wire_is_sent_and_followed_to_its_completion(desk: Desk) -> None:
@@ -319,10 +320,12 @@ async def test_wires_are_counted_by_state_and_the_oldest_unknown_has_an_age(desk
     await desk.office.replicas[0].stop()
     await desk.office.run(1)
 
-    metrics = await desk.metrics()
+    async def is_measured() -> bool:
+        metrics = await desk.metrics()
+        assert metrics['bankside_wires{state="pending_submission"}'] >= 1
+        return metrics["bankside_oldest_unknown_wire_seconds"] >= 3600
 
-    assert metrics['bankside_wires{state="pending_submission"}'] >= 1
-    assert metrics["bankside_oldest_unknown_wire_seconds"] >= 3600
+    await eventually("the oldest unknown wire is measured", is_measured)
 
 
 async def test_the_rows_of_payments_are_a_customers_but_for_the_policy_that_its_partner_sets() -> (
