@@ -213,8 +213,8 @@ def _judge(key: str, customer: RecordedCustomer | None, there: _There, digest: D
         ]
     held = _ids_of(customer) if customer is not None else set()
     return [
-        *judge_identity(business, customer, _of(there.identity, business, held), digest),
-        *judge_core(business, customer, _of(there.core, business, held), digest),
+        *judge_identity(business, customer, _of(there.identity, customer, business, held), digest),
+        *judge_core(business, customer, _of(there.core, customer, business, held), digest),
         *judge_external_accounts(
             business,
             customer,
@@ -237,8 +237,19 @@ def _judge(key: str, customer: RecordedCustomer | None, there: _There, digest: D
     ]
 
 
-def _of(records: Iterable[ProviderRecord], business: str, held: set[str]) -> list[ProviderRecord]:
-    return [r for r in records if r.business_id == business or r.record_id in held]
+def _of(
+    records: Iterable[ProviderRecord],
+    customer: RecordedCustomer | None,
+    business: str,
+    held: set[str],
+) -> list[ProviderRecord]:
+    """Those under the key `business`. A record of a stranger stands under the stranger's own key, see `_key`."""
+    return [
+        record
+        for record in records
+        if record.record_id in held
+        or (record.business_id == business and _key(record, customer) == business)
+    ]
 
 
 def _of_stranger(

@@ -87,6 +87,29 @@ async def test_records_of_a_customer_that_is_nobody_of_ours_are_found(books: Boo
     }
 
 
+async def test_a_record_is_found_under_one_key_and_alike_with_and_without_other_keys(
+    books: Books,
+) -> None:
+    books.core.rows += [
+        r.core_business(core_id="cus_9", customer_id="c_9"),
+        r.core_person(core_id="cus_10", customer_id="p_9", business_customer_id="c_9"),
+        r.core_person(core_id="cus_11", customer_id="p_9", business_customer_id="c_1"),
+        r.core_person(core_id="cus_12"),
+    ]
+    providers = CustomerLists(books.identity, books.core, books.external, books.accounts)
+    comparison = CustomerComparison(books.ours, providers, DIGEST)
+    keys = ["c_9/p_9", "c_9", "c_1/p_9", "c_1"]
+
+    together = await comparison.look(keys, soon())
+    apart = {key: (await comparison.look([key], soon()))[key] for key in keys}
+
+    assert together == apart
+    assert {
+        key: [one.subject for one in finding] if isinstance(finding, list) else finding
+        for key, finding in together.items()
+    } == {"c_9/p_9": ["cus_10"], "c_9": ["cus_9"], "c_1/p_9": ["cus_11"], "c_1": ["cus_12"]}
+
+
 async def test_records_that_were_closed_again_need_no_owner(books: Books) -> None:
     other = {"customer_id": "c_9"}
     books.identity.rows.append(r.identity_business(identity_id="idn_9", status="canceled", **other))
