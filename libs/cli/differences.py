@@ -126,6 +126,7 @@ def show(difference_id: UUID, /, *, json: Flag = False) -> int:
         out.print(f"  {name}: {escape(value)}")
     out.print(f"  ours:   {escape(_side(one.ours))}")
     out.print(f"  theirs: {escape(_side(one.theirs))}")
+    out.print(f"  revision: {one.revision}")
     out.print(f"  seen {one.first_seen:%Y-%m-%d %H:%M:%S}Z to {one.last_seen:%Y-%m-%d %H:%M:%S}Z")
     if one.closed_at is not None:
         by_whom = f" by {one.closed_by}: {one.reason}" if one.reason else ""
@@ -134,22 +135,29 @@ def show(difference_id: UUID, /, *, json: Flag = False) -> int:
 
 
 @app.command
-def explain(difference_id: UUID, /, *, reason: str, json: Flag = False) -> int:
+def explain(
+    difference_id: UUID, /, *, reason: str, revision: int | None = None, json: Flag = False
+) -> int:
     """Close a difference with a reason. It is opened again when a run finds it otherwise: of a balance, off by another
     amount.
 
-    Such as `bankside differences explain DIFFERENCE_ID --reason "booked by hand at the bank"`.
+    Such as `bankside differences explain DIFFERENCE_ID --revision 1 --reason "booked by hand at the bank"`.
 
     Args:
         difference_id: As listed.
         reason: Why both sides may differ. Your operator's name stands beside it.
+        revision: As shown: a difference that a run has found otherwise since then stays open.
         json: Print one JSON document.
     """
-    command = contract.ExplainDifference(difference_id=str(difference_id), reason=reason_of(reason))
+    command = contract.ExplainDifference(
+        difference_id=str(difference_id), revision=revision, reason=reason_of(reason)
+    )
     try:
         one = ask(contract.EXPLAIN_DIFFERENCE, command)
-    except (NotFound, InvalidState):
-        raise OperatorError(f"There is no open difference {difference_id}.") from None
+    except NotFound:
+        raise OperatorError(f"There is no difference {difference_id}.") from None
+    except InvalidState as refusal:
+        raise OperatorError(refusal.detail) from None
     if json:
         print_json(one.model_dump())
     else:

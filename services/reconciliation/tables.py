@@ -107,6 +107,7 @@ difference = Table(
     Column("closed_by", Text),
     Column("gone_at", INSTANT),
     Column("fingerprint", Text),
+    Column("revision", Integer, nullable=False, server_default=text("1")),
     CheckConstraint("(closed_at IS NULL) = (closed_as IS NULL)"),
     CheckConstraint(
         "closed_as IS DISTINCT FROM 'explained' OR (reason IS NOT NULL AND closed_by IS NOT NULL)"

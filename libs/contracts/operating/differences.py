@@ -45,9 +45,15 @@ class GetOperatorDifference(Command):
 
 
 class ExplainDifference(Write):
-    """`reason`: why both sides may differ."""
+    """`reason`: why both sides may differ.
+
+    Args:
+        revision: that of the difference as it was read. One that has another by now is not closed. Without it the
+            difference is closed as it stands.
+    """
 
     difference_id: str
+    revision: int | None = None
 
 
 class RevealDifference(Write):
@@ -98,6 +104,8 @@ class OperatorDifference(Model):
     reason: str | None
     """The reason of the operator who explained it."""
     closed_by: str | None
+    revision: int = 1
+    """1 at first, and one more each time that a run found the difference otherwise while it was open."""
 
 
 class StartReconciliation(Write):

@@ -26,8 +26,11 @@ EXPLAIN = Action(
     path="/differences/{difference_id}/explain",
     operation=o.EXPLAIN_DIFFERENCE,
     effect="Closes the difference with your reason, which says why both sides may differ. It is opened again when"
-    " a run finds it changed; a balance, when it is off by another amount. No book is changed.",
+    " a run finds it changed; a balance, when it is off by another amount. It is not closed when a run has found it"
+    " changed since you read it. No book is changed.",
     done="The difference is explained.",
+    carries=("revision",),
+    hidden=("revision",),
     when=_is_open,
 )
 

@@ -72,11 +72,20 @@ class OperatingDifferences:
         difference_id = id_of(command.difference_id)
         async with self._database.transaction() as connection:
             explained = await differences.explain(
-                connection, difference_id, command.reason, principal.operator or ""
+                connection,
+                difference_id,
+                command.reason,
+                principal.operator or "",
+                command.revision,
             )
             found = await recorded.find(connection, difference_id)
             if found is None:
                 raise NotFound
+            if not explained and found.closed_as is None:
+                raise InvalidState(
+                    "The difference has changed since it was read, and has revision"
+                    f" {found.revision} now: read it again."
+                )
             if not explained:
                 raise InvalidState(f"The difference is closed: {found.closed_as}.")
             await record(
@@ -174,6 +183,7 @@ def _difference(one: RecordedDifference) -> contract.OperatorDifference:
         closed_as=one.closed_as,
         reason=one.reason,
         closed_by=one.closed_by,
+        revision=one.revision,
     )
 
 

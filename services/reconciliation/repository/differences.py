@@ -14,12 +14,14 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     Double,
+    Integer,
     Interval,
     Row,
     Text,
     and_,
     any_,
     bindparam,
+    case,
     cast,
     delete,
     func,
@@ -51,6 +53,11 @@ _STANDS = or_(_IS_OPEN, _IS_EXPLAINED)
 
 def _texts(name: str) -> BindParameter[Sequence[str | None]]:
     return bindparam(name, type_=ARRAY(Text))
+
+
+def _revision(fingerprint: ColumnElement[Any]) -> ColumnElement[int]:
+    """Of a row that is open and is found again: one more when it is found otherwise."""
+    return case((table.c.fingerprint != fingerprint, table.c.revision + 1), else_=table.c.revision)
 
 
 _PLACE = tuple_(table.c.comparison, table.c.key)
@@ -116,7 +123,7 @@ _OPEN = _INSERT.on_conflict_do_update(
         name: _INSERT.excluded[name]
         for name in ("comparison", "key", "ids", "ours", "theirs", "fingerprint")
     }
-    | {"last_seen": _NOW},
+    | {"last_seen": _NOW, "revision": _revision(_INSERT.excluded.fingerprint)},
 )
 _seen = (
     func.unnest(
@@ -138,6 +145,7 @@ _SEEN = (
         ours=cast(_seen.c.ours, JSONB),
         theirs=cast(_seen.c.theirs, JSONB),
         fingerprint=_seen.c.fingerprint,
+        revision=_revision(_seen.c.fingerprint),
     )
 )
 _DISAPPEARED = (
@@ -150,6 +158,7 @@ _GONE = (
     .where(table.c.difference_id == _IDS, table.c.closed_as == _EXPLAINED)
     .values(gone_at=_NOW)
 )
+_READ = bindparam("read_revision", type_=Integer)
 # An earlier explanation of the same subject ends: it was of another difference.
 _open = table.alias("opened")
 _SUPERSEDE = (
@@ -157,6 +166,7 @@ _SUPERSEDE = (
     .where(
         _open.c.difference_id == bindparam("id"),
         _open.c.closed_at.is_(None),
+        or_(_READ.is_(None), _open.c.revision == _READ),
         table.c.kind == _open.c.kind,
         table.c.subject == _open.c.subject,
         _IS_EXPLAINED,
@@ -165,7 +175,11 @@ _SUPERSEDE = (
 )
 _EXPLAIN = (
     update(table)
-    .where(table.c.difference_id == bindparam("id"), _IS_OPEN)
+    .where(
+        table.c.difference_id == bindparam("id"),
+        _IS_OPEN,
+        or_(_READ.is_(None), table.c.revision == _READ),
+    )
     .values(
         closed_at=_NOW,
         closed_as="explained",
@@ -270,11 +284,30 @@ async def _open_all(
     )
 
 
-async def explain(connection: AsyncConnection, difference_id: UUID, reason: str, by: str) -> bool:
-    """Close an open one with an operator's reason; False when it is not open."""
-    await connection.execute(_SUPERSEDE, {"id": difference_id})
+async def explain(
+    connection: AsyncConnection,
+    difference_id: UUID,
+    reason: str,
+    by: str,
+    revision: int | None = None,
+) -> bool:
+    """Close an open one with an operator's reason.
+
+    Args:
+        revision: which the operator has read; None: any.
+
+    Returns:
+        False when it is not open, or has another revision.
+    """
+    await connection.execute(_SUPERSEDE, {"id": difference_id, "read_revision": revision})
     closed = await connection.execute(
-        _EXPLAIN, {"id": difference_id, "given_reason": reason, "operator": by}
+        _EXPLAIN,
+        {
+            "id": difference_id,
+            "read_revision": revision,
+            "given_reason": reason,
+            "operator": by,
+        },
     )
     return closed.first() is not None
 

@@ -49,6 +49,7 @@ _COLUMNS = select(
     table.c.closed_as,
     table.c.reason,
     table.c.closed_by,
+    table.c.revision,
 )
 _FIND = _COLUMNS.where(table.c.difference_id == bindparam("id"))
 _BY_IDS = _COLUMNS.where(table.c.difference_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
@@ -104,7 +105,11 @@ _PAGES = {
 
 @dataclass(frozen=True, slots=True)
 class RecordedDifference:
-    """A row, as operators see it."""
+    """A row, as operators see it.
+
+    Args:
+        revision: 1, and one more each time that a run found the open row otherwise.
+    """
 
     difference_id: UUID
     comparison: str
@@ -119,6 +124,7 @@ class RecordedDifference:
     closed_as: Literal["explained", "disappeared"] | None
     reason: str | None
     closed_by: str | None
+    revision: int
 
 
 async def find(connection: AsyncConnection, difference_id: UUID) -> RecordedDifference | None:
@@ -158,4 +164,5 @@ def _recorded(row: Row[Any]) -> RecordedDifference:
         closed_as=row.closed_as,
         reason=row.reason,
         closed_by=row.closed_by,
+        revision=row.revision,
     )

@@ -19,7 +19,13 @@ from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
 from libs.contracts.operating.customers import LIST_CUSTOMERS
 from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
-from libs.contracts.operating.differences import LIST_RUNS, ReconciliationRun
+from libs.contracts.operating.differences import (
+    EXPLAIN_DIFFERENCE,
+    GET_DIFFERENCE,
+    LIST_RUNS,
+    OperatorDifference,
+    ReconciliationRun,
+)
 from libs.contracts.operating.feeds import LIST_FEEDS, Feed, GatheredFeeds
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
@@ -249,6 +255,40 @@ async def test_the_id_of_a_run_of_reconciliation_leads_to_no_search_that_finds_n
 
     assert WIRE_ID in answer.text
     assert "/search?q=" not in answer.text
+
+
+async def test_a_difference_is_explained_as_it_was_when_its_page_was_read() -> None:
+    difference = OperatorDifference(
+        difference_id=WIRE_ID,
+        comparison="balances",
+        kind="balance",
+        subject="acc_1",
+        ids={},
+        ours={"total": Decimal("1.00")},
+        theirs={"total": Decimal("2.00")},
+        first_seen=AT,
+        last_seen=AT,
+        closed_at=None,
+        closed_as=None,
+        reason=None,
+        closed_by=None,
+        revision=2,
+    )
+    changed = difference.model_copy(update={"revision": 3})
+    double = gateway()
+    double.answer(GET_DIFFERENCE, difference)
+    double.answer(EXPLAIN_DIFFERENCE, InvalidState("The difference has changed."))
+    async with console(double) as browser:
+        page = await browser.get(f"/differences/{WIRE_ID}")
+        [link] = re.findall(r'href="(/differences/[^"]+/explain[^"]*)"', page.text)
+        double.answer(GET_DIFFERENCE, changed)
+        form = await browser.get(html.unescape(link))
+        answer = await browser.post(html.unescape(link), {"revision": "3", "reason": "Known."})
+
+    assert 'name="revision"' not in form.text
+    assert [asked.revision for asked in double.commands(EXPLAIN_DIFFERENCE)] == [2]
+    assert answer.status == 409
+    assert "The difference has changed." in answer.text
 
 
 async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_missing() -> None:
