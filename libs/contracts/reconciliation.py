@@ -163,7 +163,11 @@ class RecordedCustomers(Model):
 
 
 class FindHolders(Command):
-    """Whose records with these ids of providers are: of businesses, persons, accounts and external accounts."""
+    """Whose records with these ids of providers are: of businesses, persons, accounts and external accounts.
+
+    Args:
+        ids: of records, or the idempotency keys of the steps that made them, whose records may not be known yet.
+    """
 
     ids: Annotated[list[str], Field(max_length=MAX_IDS)]
 
@@ -172,8 +176,9 @@ class Holder(Model):
     """To whom the record of a provider belongs.
 
     Args:
+        record_id: an id or an idempotency key that was asked for.
         customer_id: the business to which the record belongs.
-        party_id: the business or person whose record it is; of accounts the business.
+        party_id: the business or person whose record it is; of accounts and steps the business.
     """
 
     record_id: str

@@ -46,6 +46,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
         status: None where the provider decides about the business alone, and has not closed it.
         fields_are_partial: only those in `fields` are known of the provider's.
         email_form: of e-mail addresses at the provider; None: it has them as we do.
+        made_under: the idempotency key of the step that made it, where the provider shows it.
     """
 
     identity_id: str
@@ -57,6 +58,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
     business_record_id: str | None = None
     fields_are_partial: bool = False
     email_form: EmailForm | None = None
+    made_under: str | None = None
 
 
 class CoreCustomer(msgspec.Struct, frozen=True):
@@ -71,10 +73,13 @@ class CoreCustomer(msgspec.Struct, frozen=True):
     business_record_id: str | None = None
     fields_are_partial: bool = False
     email_form: EmailForm | None = None
+    made_under: str | None = None
 
 
 class CoreExternalAccount(msgspec.Struct, frozen=True):
-    """`customer_id`: as of `IdentityRecord`. `primary`: None where the provider does not know which one is."""
+    """`customer_id`, `made_under`: as of `IdentityRecord`. `primary`: None where the provider does not know which one
+    is.
+    """
 
     external_account_id: str
     customer_id: str
@@ -82,16 +87,20 @@ class CoreExternalAccount(msgspec.Struct, frozen=True):
     account_number: str
     status: str
     primary: bool | None
+    made_under: str | None = None
 
 
 class CoreAccount(msgspec.Struct, frozen=True):
-    """`customer_id`: as of `IdentityRecord`. `account_number`: None where it was not read with the account."""
+    """`customer_id`, `made_under`: as of `IdentityRecord`. `account_number`: None where it was not read with the
+    account.
+    """
 
     account_id: str
     account_number: str | None
     core_id: str
     customer_id: str
     status: str
+    made_under: str | None = None
 
 
 class CoreWire(msgspec.Struct, frozen=True):
@@ -154,7 +163,9 @@ class Onboarding(Protocol):
     ) -> Mapping[str, RecordedCustomer]: ...
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
-        """Whose records with these ids of providers are, by those ids."""
+        """Whose records with these ids of providers are, and whose steps have these idempotency keys, by those ids and
+        keys.
+        """
         ...
 
     async def page_of_answers(

@@ -5,7 +5,7 @@ All records of one customer are read together, so that one look compares them al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -51,6 +51,13 @@ class _There:
     core: list[ProviderRecord] = field(default_factory=list)
     external_accounts: list[CoreExternalAccount] = field(default_factory=list)
     accounts: list[CoreAccount] = field(default_factory=list)
+
+    def keys_by_owner(self) -> list[tuple[str, str]]:
+        """The customers of records, with the idempotency keys under which these were made, where those are shown."""
+        records = [(one.business_id, one.made_under) for one in (*self.identity, *self.core)]
+        records += [(one.customer_id, one.made_under) for one in self.external_accounts]
+        records += [(one.customer_id, one.made_under) for one in self.accounts]
+        return [(owner, key) for owner, key in records if key is not None]
 
 
 class CustomerComparison:
@@ -140,10 +147,28 @@ class CustomerComparison:
         persons = [party.customer_id for one in ours.values() for party in one.parties]
         # By our ids too: that finds a second record of the same customer.
         there = await self._read(ours, [*businesses, *persons, *strangers], deadline)
+        being_made = await self._being_made({*businesses} - ours.keys(), there, deadline)
         return {
-            key: _judge(key, ours.get(business), there, self._digest)
+            key: IN_FLIGHT
+            if business in being_made
+            else _judge(key, ours.get(business), there, self._digest)
             for key, business in zip(keys, businesses, strict=True)
         }
+
+    async def _being_made(
+        self, unknown: Collection[str], there: _There, deadline: float
+    ) -> Collection[str]:
+        """Those of the unknown customers that have a record which a step of an open command has made. The end of the
+        command records its id, by which its customer is known.
+        """
+        made = [(owner, key) for owner, key in there.keys_by_owner() if owner in unknown]
+        if not made:
+            return ()
+        makers = await self._onboarding.holders(list({key for _, key in made}), deadline)
+        ids = list({maker.customer_id for maker in makers.values()})
+        customers = await self._onboarding.customers(ids, deadline)
+        busy = {one.customer_id for one in customers.values() if one.command_open}
+        return {owner for owner, key in made if key in makers and makers[key].customer_id in busy}
 
     async def _read(
         self, ours: Mapping[str, RecordedCustomer], customer_ids: Sequence[str], deadline: float

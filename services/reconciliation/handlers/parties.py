@@ -32,6 +32,7 @@ class ProviderRecord:
     fields: dict[str, Any]
     fields_are_partial: bool = False
     email_form: EmailForm | None = None
+    made_under: str | None = None
 
 
 def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
@@ -46,6 +47,7 @@ def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
             record.fields,
             record.fields_are_partial,
             record.email_form,
+            record.made_under,
         )
         for record in records
     ]
@@ -63,6 +65,7 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
             record.fields,
             record.fields_are_partial,
             record.email_form,
+            record.made_under,
         )
         for record in records
     ]

@@ -26,11 +26,17 @@ async def test_records_of_every_kind_lead_to_their_business_and_party(desk: Desk
         onboarded["external_bank_account"]["external_bank_account_id"],
     }
 
-    command = FindHolders(ids=[*records, *accounts, "unknown"])
+    steps = await desk.database.fetch(
+        "SELECT idempotency_key FROM saga_steps WHERE customer_id = $1", uuid.UUID(customer_id)
+    )
+    keys = {str(row["idempotency_key"]) for row in steps}
+
+    command = FindHolders(ids=[*records, *accounts, *keys, "unknown", str(uuid.uuid4())])
     found = (await desk.ask(table.FIND_HOLDERS, command, SERVICE))["data"]["holders"]
 
     parties = {one["record_id"]: one["party_id"] for one in found}
-    assert parties.keys() == records | accounts
+    assert keys
+    assert parties.keys() == records | accounts | keys
     assert {one["customer_id"] for one in found} == {customer_id}
     assert {parties[one] for one in records} == {customer_id, person_id}
-    assert {parties[one] for one in accounts} == {customer_id}
+    assert {parties[one] for one in accounts | keys} == {customer_id}

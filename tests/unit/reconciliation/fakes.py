@@ -51,6 +51,8 @@ class FakeOnboarding:
 
     held: list[RecordedCustomer] = field(default_factory=list)
     told: list[AnsweredCommand] = field(default_factory=list)
+    steps: dict[str, str] = field(default_factory=dict)
+    """The customers of steps, by the steps' keys."""
 
     async def page_of_customers(self, after: str | None, deadline: float) -> Page[RecordedCustomer]:
         start = int(after or 0)
@@ -63,7 +65,9 @@ class FakeOnboarding:
         return {one.customer_id: one for one in self.held if one.customer_id in ids}
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
-        records = {}
+        records: dict[str | None, tuple[str, str]] = {
+            key: (customer_id, customer_id) for key, customer_id in self.steps.items()
+        }
         for one in self.held:
             for party in one.parties:
                 for record_id in (party.identity_id, party.core_id):

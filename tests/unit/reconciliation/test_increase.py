@@ -24,6 +24,7 @@ from services.reconciliation.adapters.increase import lists, parties
 from services.reconciliation.handlers.customers import CustomerLists
 from services.reconciliation.handlers.holders import lists_with_holders
 from services.reconciliation.handlers.parties import of_identity
+from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire, ProviderList
 from tests.support.increase_bank import kinds
 from tests.support.increase_bank.server import running_bank
@@ -322,6 +323,15 @@ async def test_email_addresses_are_compared_as_increase_is_told_them(
     assert [one.kind for one in found] == (["identity_fields"] if differs else [])
 
 
+def lists_of(bank: Bank) -> CustomerLists:
+    return CustomerLists(
+        parties.customers(bank.client, parties.identity_record),
+        parties.customers(bank.client, parties.core_customer),
+        lists.external_accounts(bank.client),
+        lists.accounts(bank.client),
+    )
+
+
 async def made_under(bank: Bank, *keys: str) -> None:
     for key in keys:
         await bank.sdk.external_accounts.create(
@@ -360,14 +370,8 @@ async def test_what_we_do_not_hold_is_reported_whatever_its_id_looks_like(
     await made_under(bank, str(uuid4()))
     [external] = (await bank.sdk.external_accounts.list()).data
     onboarding = FakeOnboarding()
-    all_lists = CustomerLists(
-        parties.customers(bank.client, parties.identity_record),
-        parties.customers(bank.client, parties.core_customer),
-        lists.external_accounts(bank.client),
-        lists.accounts(bank.client),
-    )
 
-    findings = await compared(onboarding, lists_with_holders(all_lists, onboarding))
+    findings = await compared(onboarding, lists_with_holders(lists_of(bank), onboarding))
 
     found = [one for finding in findings.values() if isinstance(finding, list) for one in finding]
     assert all(one.id.startswith(prefix) for one in (entity, owner, account, external))
@@ -379,6 +383,31 @@ async def test_what_we_do_not_hold_is_reported_whatever_its_id_looks_like(
         ("account_unknown_to_us", account.id),
         ("external_account_unknown_to_us", external.id),
     }
+
+
+async def test_what_an_open_command_has_made_is_in_flight_until_the_command_is_final(
+    bank: Bank,
+) -> None:
+    keys = [str(uuid4()) for _ in range(3)]
+    entity = await make_entity(bank.sdk, key=keys[0])
+    [owner] = owners_of(entity)
+    account = await bank.sdk.accounts.create(
+        name="Operating", entity_id=entity.id, idempotency_key=keys[1]
+    )
+    await made_under(bank, keys[2])
+    [external] = (await bank.sdk.external_accounts.list()).data
+    customer = r.our_customer(parties=[], accounts=[], external_accounts=[], command_open=True)
+    onboarding = FakeOnboarding([customer], steps=dict.fromkeys(keys, customer.customer_id))
+    held = lists_with_holders(lists_of(bank), onboarding)
+    unknown = {entity.id, f"{entity.id}/{owner.id}", account.id, external.id}
+
+    under_way = await compared(onboarding, held)
+    onboarding.held = [customer.model_copy(update={"command_open": False})]
+    final = await compared(onboarding, held)
+
+    assert under_way == dict.fromkeys({customer.customer_id, *unknown}, IN_FLIGHT)
+    assert final.keys() == unknown
+    assert all(isinstance(finding, list) and finding for finding in final.values())
 
 
 async def test_owners_after_their_businesses_are_found_without_requests_of_their_own(

@@ -171,6 +171,7 @@ def _account(account: Account, number: str | None) -> CoreAccount:
         core_id=account.entity_id,
         customer_id="",
         status=account.status,
+        made_under=account.idempotency_key,
     )
 
 
@@ -202,6 +203,7 @@ def _external_account(account: ExternalAccount) -> CoreExternalAccount:
         account_number=account.account_number,
         status=OPEN if account.status == "active" else CLOSED,
         primary=None,
+        made_under=account.idempotency_key,
     )
 
 

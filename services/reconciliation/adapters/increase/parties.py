@@ -141,6 +141,7 @@ def identity_record(party: Party) -> IdentityRecord:
         business_record_id=None if is_business else party.entity.id,
         fields_are_partial=True,
         email_form=email_at_increase,
+        made_under=party.entity.idempotency_key,
     )
 
 
@@ -169,4 +170,5 @@ def core_customer(party: Party) -> CoreCustomer:
         business_record_id=None if party.kind == "business" else party.entity.id,
         fields_are_partial=True,
         email_form=email_at_increase,
+        made_under=party.entity.idempotency_key,
     )
