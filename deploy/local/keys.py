@@ -14,6 +14,7 @@ from deploy.local.ports import LOOPBACK
 from deploy.local.services import OPERATOR_PORT_SETTING
 from deploy.local.state import LocalState
 from libs.client.errors import OperatorError
+from libs.client.settings import OF_THE_COMMAND_LINE
 
 COMMAND_SECONDS = 60.0
 TENANT = "demo"
@@ -83,12 +84,13 @@ def _created(state: LocalState, what: str, *arguments: str) -> dict[str, str]:
 
 
 def _answered(state: LocalState, failure: str, *arguments: str) -> Any:
-    """What `bankside` prints as JSON. Raises OperatorError."""
+    """What `bankside` prints as JSON, of the stack of this checkout alone. Raises OperatorError."""
+    environment = os.environ | state.read_environment()
     try:
         done = subprocess.run(
             [str(Path(sys.executable).with_name("bankside")), *arguments, "--json"],
             cwd=state.root,
-            env=os.environ | state.read_environment(),
+            env={k: v for k, v in environment.items() if k not in OF_THE_COMMAND_LINE},
             capture_output=True,
             text=True,
             timeout=COMMAND_SECONDS,

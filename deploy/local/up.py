@@ -37,6 +37,7 @@ from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
 from deploy.local.state import LocalState, Remembered, running
 from deploy.rabbitmq.definitions import definitions, users
 from libs.client.errors import OperatorError
+from libs.client.settings import OF_THE_COMMAND_LINE, PREFIX
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import encryption_of
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
@@ -71,9 +72,8 @@ def _start(state: LocalState, bank: str) -> None:
     left = end_leftovers(state.supervisor)
     if left:
         print(f"Ended what a stack that was killed had left running: {', '.join(left)}.")
-    chosen = {k: v for k, v in os.environ.items() if k.startswith("BANKSIDE_")}
     remembered = (state.remembered() or Remembered.new(bank)).with_usable_ports()
-    settings = _settings(state, remembered, chosen)
+    settings = _settings(state, remembered, chosen_settings(os.environ))
     check_ports(settings)
     state.remember(remembered)
     state.write_environment(settings)
@@ -96,6 +96,15 @@ def _start(state: LocalState, bank: str) -> None:
         print("Interrupted: stopping what was started.")
         stop(state)
         raise
+
+
+def chosen_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """The settings that the operator's environment has for the stack."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name.startswith(PREFIX) and name not in OF_THE_COMMAND_LINE
+    }
 
 
 def _check_disk(state: LocalState) -> None:

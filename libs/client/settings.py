@@ -7,15 +7,29 @@ from urllib.parse import urlsplit
 
 from libs.client.credentials import local_folder, stack
 from libs.client.errors import OperatorError
-from libs.secret_sources import BadSecret, is_set, read_secret
+from libs.secret_sources import BadSecret, is_set, read_secret, variables
 
 PREFIX = "BANKSIDE_"
+
+OF_THE_COMMAND_LINE = frozenset(
+    variable
+    for name in (
+        *("BASE_URL", "SUBSCRIPTION_KEY", "SECRET"),
+        *("OPERATOR_URL", "OPERATOR_SUBSCRIPTION_KEY", "OPERATOR_SECRET"),
+        *("SANDBOX_URL", "INCREASE_FAKE_URL"),
+    )
+    for variable in variables(f"{PREFIX}{name}")
+)
+"""Variables that have the command line act on a stack that may be elsewhere. No stack has them among its settings."""
 
 _SCHEMES = ("http", "https", "amqp", "amqps")
 
 
 def load_stack_environment() -> None:
-    """Add the BANKSIDE_* of `.local/stack.env` to the environment; a variable that is set keeps its value."""
+    """Add the settings in `.local/stack.env` to the environment; a variable that is set keeps its value.
+
+    Those of the command line are left out: `make up` of earlier releases wrote them there, too.
+    """
     folder = local_folder()
     path = folder / "stack.env" if folder else None
     if path is None or not path.exists():
@@ -27,8 +41,25 @@ def load_stack_environment() -> None:
     except (OSError, UnicodeDecodeError):
         raise OperatorError(f"{path} cannot be read.") from None
     for name, value in values.items():
-        if name.startswith(PREFIX) and value is not None and not is_set(name):
+        is_setting = name.startswith(PREFIX) and name not in OF_THE_COMMAND_LINE
+        if is_setting and value is not None and not is_set(name):
             os.environ.setdefault(name, value)
+
+
+def require_own_stack() -> None:
+    """Raises OperatorError: the environment names another gateway than that of the stack of this checkout."""
+    found = stack()
+    own = {
+        "BANKSIDE_BASE_URL": found.base_url if found else None,
+        "BANKSIDE_OPERATOR_URL": found.operator_url if found else None,
+    }
+    for variable, url in own.items():
+        named = os.environ.get(variable)
+        if named and named.rstrip("/") != (url or "").rstrip("/"):
+            raise OperatorError(
+                f"{variable} names another gateway than that of the stack of this checkout, on which alone this works:"
+                " unset it, and start the stack (make up) where there is none."
+            )
 
 
 def base_url() -> str:

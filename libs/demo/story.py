@@ -161,7 +161,8 @@ def _fresh_number(pattern: str) -> str:
 
 
 async def play(out: Console) -> None:
-    """Play every chapter. Raises StoryBroken, SimulationFailed or OperatorError."""
+    """Play every chapter, on the stack of this checkout. Raises StoryBroken, SimulationFailed or OperatorError."""
+    settings.require_own_stack()
     base_url, credentials = settings.base_url(), look_up()
     out.print(f"[bold]Bankside[/] at {base_url}")
     async with aiohttp.ClientSession(trust_env=False) as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -10,7 +11,13 @@ import pytest
 
 from libs.client.credentials import Credentials, file_with, local_folder, look_up, save
 from libs.client.errors import OperatorError
-from libs.client.settings import amqp_url, bank_url, base_url, load_stack_environment
+from libs.client.settings import (
+    amqp_url,
+    bank_url,
+    base_url,
+    load_stack_environment,
+    require_own_stack,
+)
 
 DEMO = Credentials("sub_demo", "demo-secret")
 OTHER = Credentials("sub_other", "other-secret")
@@ -19,7 +26,8 @@ OTHER = Credentials("sub_other", "other-secret")
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout without a stack, in a folder of which we are."""
-    for name in ("BASE_URL", "SANDBOX_URL", "ONBOARDING_AMQP_URL", "SUBSCRIPTION_KEY", "SECRET"):
+    names = ("BASE_URL", "SANDBOX_URL", "ONBOARDING_AMQP_URL", "SUBSCRIPTION_KEY", "SECRET")
+    for name in (*names, "OPERATOR_URL"):
         monkeypatch.delenv(f"BANKSIDE_{name}", raising=False)
     below = tmp_path / "libs" / "client"
     below.mkdir(parents=True)
@@ -138,17 +146,54 @@ def test_the_environment_wins_over_the_settings_of_the_stack(
     local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (local / "stack.env").write_text(
-        "BANKSIDE_ONBOARDING_AMQP_URL='amqp://stack:p$w@127.0.0.1:5672/%2F'\nBANKSIDE_BASE_URL='http://stack'\nPATH='/nowhere'\n"
+        "BANKSIDE_ONBOARDING_AMQP_URL='amqp://stack:p$w@127.0.0.1:5672/%2F'\nBANKSIDE_PAYMENTS_AMQP_URL='amqp://stack'\nPATH='/nowhere'\n"
     )
-    monkeypatch.setenv("BANKSIDE_BASE_URL", "http://environment")
+    monkeypatch.setenv("BANKSIDE_PAYMENTS_AMQP_URL", "amqp://environment")
     monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", "")  # so that it is put back afterwards
     monkeypatch.delenv("BANKSIDE_ONBOARDING_AMQP_URL")
     monkeypatch.setenv("PATH", "/bin")
 
     load_stack_environment()
 
-    assert base_url() == "http://environment"
+    assert amqp_url("payments") == "amqp://environment"
     assert amqp_url("onboarding") == "amqp://stack:p$w@127.0.0.1:5672/%2F"
+
+
+def test_the_settings_of_the_stack_have_no_address_and_no_key_of_the_command_line(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKSIDE_OPERATOR_SECRET_FILE", "")  # so that it is put back afterwards
+    monkeypatch.delenv("BANKSIDE_OPERATOR_SECRET_FILE")
+    (local / "stack.env").write_text(
+        "BANKSIDE_BASE_URL='https://remote.example'\nBANKSIDE_OPERATOR_SECRET_FILE='/remote'\n"
+        "BANKSIDE_SUBSCRIPTION_KEY='sub_remote'\nBANKSIDE_SECRET='remote-secret'\n"
+    )
+
+    load_stack_environment()
+
+    assert base_url() == "http://127.0.0.1:8080"
+    assert look_up() == DEMO
+    assert "BANKSIDE_OPERATOR_SECRET_FILE" not in os.environ
+
+
+@pytest.mark.parametrize("variable", ["BANKSIDE_BASE_URL", "BANKSIDE_OPERATOR_URL"])
+def test_another_gateway_than_that_of_the_stack_is_told_apart(
+    local: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    require_own_stack()
+    monkeypatch.setenv(variable, "https://remote.example")
+
+    with pytest.raises(OperatorError, match=f"{variable} names another gateway"):
+        require_own_stack()
+
+
+def test_without_a_stack_each_gateway_is_another_one(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKSIDE_BASE_URL", "http://127.0.0.1:8080")
+
+    with pytest.raises(OperatorError, match="make up"):
+        require_own_stack()
 
 
 def test_a_file_that_the_environment_names_wins_over_the_settings_of_the_stack(

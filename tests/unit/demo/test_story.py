@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -14,6 +15,7 @@ from aiohttp import web
 from rich.console import Console
 
 from libs.client.credentials import Credentials
+from libs.client.errors import OperatorError
 from libs.contracts.binding import bind
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
@@ -174,6 +176,9 @@ async def played(monkeypatch: pytest.MonkeyPatch, folder: Path, **told: Any) -> 
         monkeypatch.setenv("BANKSIDE_SECRET", KEY.secret)
         monkeypatch.setattr(ledger, "customer_credentials", made_key)
         (folder / ".local").mkdir()
+        own = {"base_url": server.base_url, "operator_url": server.base_url}
+        (folder / ".local" / "credentials.json").write_text(json.dumps(own))
+        monkeypatch.delenv("BANKSIDE_OPERATOR_URL", raising=False)
         monkeypatch.chdir(folder)
         output = io.StringIO()
         await story.play(Console(file=output, soft_wrap=True))
@@ -190,6 +195,22 @@ async def test_the_story_shows_each_request_and_is_plain_without_a_terminal(
     assert "GET /partner/reseller/accounts/balance/acc_1  200" in shown
     assert "GET /customer/accounts/deposit-locations/acc_1  200" in shown
     assert "\x1b" not in shown
+
+
+async def test_the_story_is_played_at_no_other_gateway_than_that_of_the_stack(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".local").mkdir()
+    monkeypatch.chdir(tmp_path)
+    async with gateway(problem(500, "internal_error")) as remote:
+        monkeypatch.setenv("BANKSIDE_BASE_URL", remote.base_url)
+        monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", KEY.subscription_key)
+        monkeypatch.setenv("BANKSIDE_SECRET", KEY.secret)
+
+        with pytest.raises(OperatorError, match="BANKSIDE_BASE_URL"):
+            await story.play(Console(file=io.StringIO()))
+
+        assert not remote.received
 
 
 async def test_the_statement_is_saved_for_its_owner_and_its_url_is_not_shown_whole(
