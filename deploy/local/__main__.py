@@ -113,6 +113,7 @@ def run(
                 raise OperatorError("There are no settings yet: `make up` makes them.")
             print(state.environment.read_text(), end="")
         case "migrate":
+            state.claim()
             asyncio.run(migrate(state, state.read_environment()))
         case "rabbitmqctl":
             return control_broker(state, arguments)

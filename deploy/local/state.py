@@ -65,6 +65,10 @@ class LocalState:
         return self.folder / "logs"
 
     @property
+    def _stack(self) -> Path:
+        return self.folder / "stack.json"
+
+    @property
     def supervisor(self) -> Path:
         return self.folder / "supervisor.json"
 
@@ -109,7 +113,7 @@ class LocalState:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One command at a time changes the stack. Raises OperatorError when another is at it."""
+        """One command at a time changes the stack. Raises OperatorError when another is at it, or as `claim` does."""
         self.create()
         with (self.folder / "lock").open("w") as lock:
             try:
@@ -118,7 +122,33 @@ class LocalState:
                 raise OperatorError(
                     "Another `make up`, `make down` or `make clean` is at work here: wait for it."
                 ) from None
+            self.claim()
             yield
+
+    def claim(self) -> None:
+        """Make the remembered stack that of this folder, which may have been moved here.
+
+        Raises:
+            OperatorError: the folder is a copy, and the one that it was copied from is still there. The processes and
+                the database are that one's.
+        """
+        stored = self.read_json(self._stack)
+        folder = str(self.folder.absolute())
+        if stored is None or stored.get("folder") == folder:
+            return
+        if "folder" in stored and self._is_copy_of(Path(stored["folder"]), stored["name"]):
+            raise OperatorError(
+                f"{self.root} is a copy of {Path(stored['folder']).parent}, whose stack this would act on: remove"
+                f" {self.folder}, then `make up` starts another stack here."
+            )
+        self.write_private(self._stack, json.dumps({**stored, "folder": folder}))
+
+    def _is_copy_of(self, folder: Path, name: str) -> bool:
+        """Whether the stack of this name is in another folder, rather than in this one by another path."""
+        with contextlib.suppress(OSError, ValueError):
+            other = json.loads((folder / self._stack.name).read_text())
+            return other["name"] == name and not folder.samefile(self.folder)
+        return False
 
     def postgres_home(self, remembered: Remembered) -> Path:
         return _SYSTEM_STATE / remembered.name if os.geteuid() == 0 else self.folder / "postgres"
@@ -127,14 +157,15 @@ class LocalState:
         """None when there was no start yet. Secrets that an earlier release lacks are made at each call, until they are
         remembered.
         """
-        stored = self.read_json(self.folder / "stack.json")
+        stored = self.read_json(self._stack)
         if stored is None:
             return None
         secrets = Secrets.from_json(stored["secrets"])
         return Remembered(stored["name"], secrets, stored["ports"], stored.get("bank", SANDBOX))
 
     def remember(self, remembered: Remembered) -> None:
-        self.write_private(self.folder / "stack.json", json.dumps(asdict(remembered)))
+        stored = {**asdict(remembered), "folder": str(self.folder.absolute())}
+        self.write_private(self._stack, json.dumps(stored))
 
     def write_environment(self, settings: Mapping[str, str]) -> None:
         """`stack.env`, in the format of dotenv files and of shells."""
