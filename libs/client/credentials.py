@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -139,21 +139,20 @@ def look_up(name_or_key: str | None = None) -> Credentials:
     known = dict(_known())
     if name_or_key is None:
         _refuse_half(_KEY, os.environ.get(_KEY), _SECRET, os.environ.get(_SECRET))
-        callers = [credentials for name, credentials in known.items() if name != OPERATOR]
-        if not callers:
+        found = known.get("", known.get(PARTNER))
+        if found is None:
             raise OperatorError(
-                "There is no key to sign with: start the stack (make up), or set "
-                "BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
+                "There is no key to sign with: start the stack (make up), name a saved one with --key (saved keys:"
+                f" {_names(known)}), or set BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
             )
-        return callers[0]
+        return found
     if name_or_key in known:
         return known[name_or_key]
     for credentials in known.values():
         if credentials.subscription_key == name_or_key:
             return credentials
-    saved = ", ".join(name for name in known if name) or "none"
     raise OperatorError(
-        f"The secret of {name_or_key!r} is not known here (saved keys: {saved}); keep it with "
+        f"The secret of {name_or_key!r} is not known here (saved keys: {_names(known)}); keep it with "
         "`bankside keys create … --save NAME`, or set BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
     )
 
@@ -184,7 +183,7 @@ def look_up_operator(name_or_key: str | None = None) -> Credentials:
 
 
 def _known() -> Iterator[tuple[str, Credentials]]:
-    """By name, in order of preference; that of the environment has the empty name."""
+    """By name; that of the environment has the empty name."""
     key, secret = os.environ.get(_KEY), os.environ.get(_SECRET)
     if key and secret:
         yield "", Credentials(key, secret)
@@ -196,6 +195,10 @@ def _known() -> Iterator[tuple[str, Credentials]]:
     folder = local_folder()
     for path in sorted((folder / "keys").glob("[!.]*.json")) if folder else ():
         yield path.stem, _credentials(path, _read(path))
+
+
+def _names(known: Iterable[str]) -> str:
+    return ", ".join(filter(None, known)) or "none"
 
 
 def _refuse_half(key_name: str, key: str | None, secret_name: str, secret: str | None) -> None:

@@ -66,6 +66,19 @@ def test_a_key_of_the_environment_comes_first(local: Path, monkeypatch: pytest.M
     assert look_up("partner") == DEMO
 
 
+def test_a_saved_key_signs_only_where_it_is_named(checkout: Path) -> None:
+    (checkout / ".local").mkdir()
+    save("zeta", DEMO)
+    save("acme", OTHER)
+
+    with pytest.raises(
+        OperatorError, match=r"no key to sign with.*--key \(saved keys: acme, zeta\)"
+    ):
+        look_up()
+
+    assert look_up("acme") == OTHER
+
+
 @pytest.mark.parametrize("only", ["BANKSIDE_SUBSCRIPTION_KEY", "BANKSIDE_SECRET"])
 def test_half_a_key_in_the_environment_is_a_mistake(
     local: Path, monkeypatch: pytest.MonkeyPatch, only: str
