@@ -5,14 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
 _WAIT_FOR_LOCK = ("-o", "DPkg::Lock::Timeout=120")
-_REFUSE_ALL = "#!/bin/sh\nexit 101\n"
+_REFUSE_ALL = b"""\
+#!/bin/sh
+# Bankside's `make` put this here, to be removed once it has installed a package.
+exit 101
+"""
+_ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def as_root() -> list[str] | None:
@@ -57,13 +64,43 @@ def disable_service(service: str, log: Path) -> None:
 
 @contextlib.contextmanager
 def _services_held_back(root: list[str]) -> Iterator[None]:
-    """Debian asks /usr/sbin/policy-rc.d before a package starts its service: have it say no, unless it is set."""
-    if _POLICY.exists():
+    """Debian asks /usr/sbin/policy-rc.d before a package starts its service: have it say no, unless it is set.
+
+    A file that an earlier run has left, because it was killed, is removed at the end, too.
+    """
+    if _POLICY.exists() and _POLICY.read_bytes() != _REFUSE_ALL:
         yield
         return
     put = [*root, "install", "-m", "755", "/dev/stdin", str(_POLICY)]
-    subprocess.run(put, input=_REFUSE_ALL.encode(), check=True)
+    with _exit_on_signals() as ignore_signals:
+        try:
+            subprocess.run(put, input=_REFUSE_ALL, check=True)
+            yield
+        finally:
+            ignore_signals()
+            subprocess.run([*root, "rm", "-f", str(_POLICY)], check=True)
+
+
+@contextlib.contextmanager
+def _exit_on_signals() -> Iterator[Callable[[], None]]:
+    """Have SIGHUP and SIGTERM raise SystemExit, once. With the given function all signals that end us are ignored from
+    then on, also by the commands that are run, until the block ends.
+    """
+    before = {signum: signal.getsignal(signum) for signum in _ENDING}
+
+    def ignore() -> None:
+        for signum in _ENDING:
+            signal.signal(signum, signal.SIG_IGN)
+
+    def leave(signum: int, _: object) -> NoReturn:
+        ignore()
+        sys.exit(128 + signum)
+
+    for signum in (signal.SIGHUP, signal.SIGTERM):
+        if before[signum] != signal.SIG_IGN:  # as `nohup` has it
+            signal.signal(signum, leave)
     try:
-        yield
+        yield ignore
     finally:
-        subprocess.run([*root, "rm", "-f", str(_POLICY)], check=True)
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
