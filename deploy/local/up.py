@@ -40,6 +40,7 @@ from libs.client.errors import OperatorError
 from libs.client.settings import OF_THE_COMMAND_LINE, PREFIX
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import encryption_of
+from libs.runtime.processes import ProcessIdentity
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
 from libs.secret_sources import is_set
 
@@ -91,6 +92,9 @@ def _start(state: LocalState, bank: str) -> None:
             start_new_session=True,
         )
     try:
+        # For it: until its imports are done, `stop` would not find it.
+        if process := ProcessIdentity.of(supervisor.pid):
+            SupervisorStatus(process, ()).write(state.supervisor)
         _wait_until_ready(state, begin, supervisor)
     except KeyboardInterrupt:
         print("Interrupted: stopping what was started.")
