@@ -10,6 +10,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -72,13 +73,15 @@ class Postgres:
         if self._may_run(binaries):
             return binaries
         copy = self.home / "installation"
-        if not (copy / "complete").exists():
+        binaries = copy / package.name / _INSTALLATION / "bin"
+        if not (copy / "complete").exists() or not self._may_run(binaries):
             shutil.rmtree(copy, ignore_errors=True)
             # The binaries find their libraries by a relative path: keep the two side by side.
             for part in (Path(package.name) / _INSTALLATION, Path(f"{package.name}.libs")):
                 shutil.copytree(package.parent / part, copy / part, symlinks=True)
+            _open_to_all(copy)
             (copy / "complete").touch()
-        return copy / package.name / _INSTALLATION / "bin"
+        return binaries
 
     def _may_run(self, binaries: Path) -> bool:
         try:
@@ -115,6 +118,8 @@ class Postgres:
         self.home.mkdir(parents=True, exist_ok=True)
         if self._account:
             self.home.chmod(0o711)
+            # Made under a umask such as 077, it lets only root in.
+            self.home.parent.chmod(self.home.parent.stat().st_mode | 0o011)
         if (self.data / "PG_VERSION").exists():
             return False
         shutil.rmtree(self.data, ignore_errors=True)
@@ -231,3 +236,11 @@ class Postgres:
                 **passwords,
             },
         )
+
+
+def _open_to_all(folder: Path) -> None:
+    """Let all users read what is in the folder, and run what its owner may run. The umask may have closed it."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | (0o555 if mode & stat.S_IXUSR else 0o444))
