@@ -33,7 +33,7 @@ from deploy.local.services import (
     stack_settings,
     tokens_at_sandbox,
 )
-from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
+from deploy.local.stack import MIGRATION_SECONDS, expected_children, own_postgres, own_rabbitmq
 from deploy.local.state import LocalState, Remembered, running
 from deploy.rabbitmq.definitions import definitions, users
 from libs.client.errors import OperatorError
@@ -45,6 +45,9 @@ from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_lef
 from libs.secret_sources import is_set
 
 READY_SECONDS = 120.0
+"""For the services, from when they are started."""
+PREPARING_SECONDS = READY_SECONDS + MIGRATION_SECONDS
+"""For what is before them, which the supervisor limits itself: servers and migrations."""
 HOPELESS_RESTARTS = 3
 POLL_SECONDS = 0.05
 CONNECT_SECONDS = 5.0
@@ -264,6 +267,7 @@ def _wait_until_ready(
     began = time.monotonic()
     lines = _Lines(state.log("supervisor"), begin)
     found = running(state) if supervisor is None else None
+    services_began: float | None = None
     restarts_before = {child.name: child.restarts for child in found.children} if found else {}
     while True:
         status = running(state)
@@ -274,7 +278,12 @@ def _wait_until_ready(
         if status is None and (supervisor is None or supervisor.poll() is not None):
             lines.fresh()
             raise OperatorError(f"The stack ended: {lines.last}")
-        elapsed = time.monotonic() - began
+        if services_began is None and _has_services(status):
+            services_began = time.monotonic()
+        if services_began is None:
+            is_late = time.monotonic() - began > PREPARING_SECONDS
+        else:
+            is_late = time.monotonic() - services_began > READY_SECONDS
         late = waiting_for(state, status) if status is not None else ["supervisor"]
         hopeless = [
             child.name
@@ -282,10 +291,18 @@ def _wait_until_ready(
             if child.name in late
             and child.restarts - restarts_before.get(child.name, 0) >= HOPELESS_RESTARTS
         ]
-        if hopeless or elapsed > READY_SECONDS:
-            names, why = (hopeless, "keeps dying") if hopeless else (late, "is not ready")
-            _give_up(state, names, why, is_ours=supervisor is not None)
+        if hopeless:
+            _give_up(state, hopeless, "keeps dying", is_ours=supervisor is not None)
+        if is_late:
+            names = late if services_began is not None else ["supervisor"]
+            _give_up(state, names, "is not ready", is_ours=supervisor is not None)
         time.sleep(POLL_SECONDS)
+
+
+def _has_services(status: SupervisorStatus | None) -> bool:
+    """Whether the supervisor has come to the services, which it starts last, all at once."""
+    names = {child.name for child in status.children} if status is not None else set()
+    return not names.isdisjoint(service.name for service in SERVICES)
 
 
 def _give_up(state: LocalState, names: list[str], why: str, *, is_ours: bool) -> NoReturn:
