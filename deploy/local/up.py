@@ -28,6 +28,7 @@ from deploy.local.services import (
     INCREASE_FAKE_PREFIX,
     OPERATOR_PORT,
     OPERATOR_PORT_SETTING,
+    OPERATORS_ONLY,
     SERVICES,
     prometheus_targets,
     stack_settings,
@@ -42,7 +43,7 @@ from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import encryption_of
 from libs.runtime.processes import ProcessIdentity
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
-from libs.secret_sources import is_set
+from libs.secret_sources import BadSecret, is_set, read_secret
 
 READY_SECONDS = 120.0
 """For the services, from when they are started."""
@@ -77,7 +78,7 @@ def _start(state: LocalState, bank: str) -> None:
     if left:
         print(f"Ended what a stack that was killed had left running: {', '.join(left)}.")
     remembered = (state.remembered() or Remembered.new(bank)).with_usable_ports()
-    settings = _settings(state, remembered, chosen_settings(os.environ))
+    settings = all_settings(state, remembered, chosen_settings(os.environ))
     check_ports(settings)
     state.remember(remembered)
     state.write_environment(settings)
@@ -168,16 +169,19 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _settings(
+def all_settings(
     state: LocalState,
     remembered: Remembered,
     chosen: Mapping[str, str],
 ) -> dict[str, str]:
-    """All settings of the stack; what the operator's environment says wins."""
+    """All settings of the stack; what the operator's environment says wins. Raises OperatorError."""
     public = [service for service in SERVICES if service.public_port is not None]
     public_ports = {s.name: _port(s.port_setting, s.public_port, chosen) for s in public}
     fake_port = _port(banks.PORT_SETTING, banks.DEFAULT_PORT, chosen)
-    broker = chosen.get("BANKSIDE_AMQP_URL")
+    try:
+        broker = read_secret("BANKSIDE_AMQP_URL", chosen)
+    except BadSecret as error:
+        raise OperatorError(str(error)) from None
     if broker:
         check_elsewhere(state, remembered, broker, chosen.get("BANKSIDE_AMQP_CA_FILE"))
     else:
@@ -193,6 +197,8 @@ def _settings(
         operator_port=_port(OPERATOR_PORT_SETTING, OPERATOR_PORT, chosen),
         admin_ports=remembered.ports,
     ) | banks.bank_settings(remembered.bank, remembered.secrets, fake_port)
+    # The broker's URL is there as it was read, however it was given.
+    chosen = {k: v for k, v in chosen.items() if k not in OPERATORS_ONLY}
     if not banks.has_fake(generated):
         chosen = {k: v for k, v in chosen.items() if not k.startswith(INCREASE_FAKE_PREFIX)}
     chosen = {**tokens_at_sandbox(chosen), **chosen}

@@ -28,7 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
         return supervisors[-1]
 
     monkeypatch.setattr("deploy.local.up.subprocess.Popen", start)
-    monkeypatch.setattr("deploy.local.up._settings", lambda *_: {})
+    monkeypatch.setattr("deploy.local.up.all_settings", lambda *_: {})
     for name in ("_check_disk", "check_ports"):
         monkeypatch.setattr(f"deploy.local.up.{name}", lambda _: None)
     monkeypatch.setattr("deploy.local.up.prometheus_targets", lambda *_: [])
