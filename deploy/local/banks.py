@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.local.ports import LOOPBACK
+from deploy.local.ports import LOOPBACK, local_url
 from deploy.local.services import INCREASE_FAKE_PREFIX, ROLES, SERVICES, Secrets, Service
 from libs.client.errors import OperatorError
 from libs.runtime.probes import http_ready
@@ -66,7 +66,8 @@ def bank_addresses(settings: Mapping[str, str]) -> dict[str, str]:
     """The URLs of the banks that run here, by the names that `credentials.json` has for them."""
     found = {}
     if any(service.name == "provider_sandbox" for service in services_beside(settings)):
-        found["sandbox_url"] = f"http://{LOOPBACK}:{settings['BANKSIDE_SANDBOX_PORT']}"
+        host = settings.get("BANKSIDE_SANDBOX_HOST", LOOPBACK)
+        found["sandbox_url"] = local_url(host, settings["BANKSIDE_SANDBOX_PORT"])
     if has_fake(settings):
         found["increase_fake_url"] = f"http://{LOOPBACK}:{settings[PORT_SETTING]}"
     return found

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from deploy.local.banks import bank_addresses
-from deploy.local.ports import LOOPBACK
+from deploy.local.ports import LOOPBACK, local_url
 from deploy.local.services import OPERATOR_PORT_SETTING
 from deploy.local.state import LocalState
 from libs.client.errors import OperatorError
@@ -32,9 +33,9 @@ def ensure_keys(state: LocalState) -> None:
         )
     known = state.read_json(state.credentials) or {}
     wanted: dict[str, object] = {
-        "base_url": f"http://{LOOPBACK}:{settings['BANKSIDE_GATEWAY_PORT']}",
-        "operator_url": f"http://{LOOPBACK}:{settings[OPERATOR_PORT_SETTING]}",
-        "console_url": f"http://{LOOPBACK}:{settings['BANKSIDE_CONSOLE_PORT']}",
+        "base_url": _url("GATEWAY", settings),
+        "operator_url": _url("GATEWAY_OPERATOR", settings),
+        "console_url": _url("CONSOLE", settings),
         **bank_addresses(settings),
     }
     for name, make in (("operator", _create_operator), ("partner", _create_partner)):
@@ -48,6 +49,11 @@ def ensure_keys(state: LocalState) -> None:
         state.write_private(
             state.credentials, json.dumps(wanted | {"operator": kept}, indent=2) + "\n"
         )
+
+
+def _url(prefix: str, settings: Mapping[str, str]) -> str:
+    host = settings.get(f"BANKSIDE_{prefix}_HOST", LOOPBACK)
+    return local_url(host, settings[f"BANKSIDE_{prefix}_PORT"])
 
 
 def _create_operator(state: LocalState) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""TCP ports on the loopback interface: free ones, and who holds a busy one. Linux."""
+"""TCP ports of this machine: free ones, who holds a busy one, and how one is reached. Linux."""
 
 from __future__ import annotations
 
@@ -11,17 +11,33 @@ LOOPBACK = "127.0.0.1"
 _LOWEST = 15000
 _EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LISTENING = "0A"
+_ALL_INTERFACES = {"0.0.0.0": LOOPBACK, "::": "::1"}  # noqa: S104 - nothing is bound by it
+"""The loopback address on which a server is reached that listens on all interfaces."""
 
 
 def is_free(port: int, host: str = LOOPBACK) -> bool:
     """Whether a server could listen there now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:  # as the services listen
+                probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
             probe.bind((host, port))
-        except OSError:
-            return False
-        return True
+    except OSError:
+        return False
+    return True
+
+
+def reached_at(host: str) -> str:
+    """The address by which this machine reaches a server of its own that listens on `host`."""
+    return _ALL_INTERFACES.get(host, host)
+
+
+def local_url(host: str, port: int | str) -> str:
+    """The URL by which this machine reaches a server of its own that listens there."""
+    address = reached_at(host)
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
 
 def lasting_ports() -> range:

@@ -11,9 +11,10 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, Self
 
-from deploy.local.ports import LOOPBACK
+from deploy.local.ports import LOOPBACK, local_url, reached_at
 from libs.messaging.message_sealer import PAIRS
 from libs.messaging.senders import PARTICIPANTS
 from libs.secret_sources import variables
@@ -56,6 +57,7 @@ OWNERS = {f"{role}_owner": f"{prefix}_OWNER" for role, prefix in ROLES.items()}
 """The owners of the schemas, by which migrations run. No service has their settings."""
 LOGINS = {**ROLES, **OWNERS}
 """Every role that deploy/postgres/schemas.sql makes."""
+_LOOPBACK_ONLY: Mapping[str, str] = MappingProxyType({})
 OPERATORS_ONLY = variables("BANKSIDE_AMQP_URL")
 """Settings that no service gets: the URL of the broker's administrator."""
 
@@ -188,13 +190,17 @@ def stack_settings(
     public_ports: Mapping[str, int],
     operator_port: int,
     admin_ports: Mapping[str, int],
+    hosts: Mapping[str, str] = _LOOPBACK_ONLY,
 ) -> dict[str, str]:
     """All `BANKSIDE_…` variables of a stack on this machine. The mappings go by service (or role) name.
 
     Args:
         amqp_url: the administrator's, for operators.
+        hosts: what services listen on, by the names of the settings; without one, on the loopback interface.
     """
-    sandbox = f"http://{LOOPBACK}:{public_ports['provider_sandbox']}"
+    operator_host = hosts.get("BANKSIDE_GATEWAY_OPERATOR_HOST", LOOPBACK)
+    sandbox_host = hosts.get("BANKSIDE_SANDBOX_HOST", LOOPBACK)
+    sandbox = local_url(sandbox_host, public_ports["provider_sandbox"])
     settings = {
         "BANKSIDE_PROFILE": "development",
         "BANKSIDE_AMQP_URL": amqp_url,
@@ -207,7 +213,7 @@ def stack_settings(
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
         "BANKSIDE_GATEWAY_OPERATOR_HOST": LOOPBACK,
         OPERATOR_PORT_SETTING: str(operator_port),
-        "BANKSIDE_CONSOLE_OPERATOR_URL": f"http://{LOOPBACK}:{operator_port}",
+        "BANKSIDE_CONSOLE_OPERATOR_URL": local_url(operator_host, operator_port),
         "BANKSIDE_CONSOLE_OPERATOR_KEY": secrets.console_key,
         "BANKSIDE_CONSOLE_OPERATOR_SECRET": secrets.console_secret,
         "BANKSIDE_GATEWAY_CONSOLE_KEY": secrets.console_key,
@@ -236,6 +242,13 @@ def stack_settings(
             settings[f"BANKSIDE_{name}"] = token
             settings[f"BANKSIDE_SANDBOX_{name}"] = token
     return settings
+
+
+def admin_address(service: Service, settings: Mapping[str, str]) -> tuple[str, int]:
+    """Where this machine reaches the service's admin port: the address and the port."""
+    shared = settings.get("BANKSIDE_ADMIN_HOST", LOOPBACK)
+    host = settings.get(f"BANKSIDE_{service.prefix}_ADMIN_HOST", shared)
+    return reached_at(host), int(settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"])
 
 
 def prometheus_targets(

@@ -19,7 +19,7 @@ from deploy.local import banks
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import Postgres, PostgresError
 from deploy.local.rabbitmq import RabbitMQ, RabbitMQError, find_server
-from deploy.local.services import DATABASE, Service, migration_settings, settings_of
+from deploy.local.services import DATABASE, Service, admin_address, migration_settings, settings_of
 from deploy.local.state import LocalState, Remembered
 from libs.client.errors import OperatorError
 from libs.runtime.probes import http_ready
@@ -195,7 +195,7 @@ def _child(service: Service, state: LocalState, settings: Mapping[str, str]) -> 
         service.name,
         (sys.executable, "-m", f"services.{service.name}"),
         env=_inherited() | settings_of(service, settings),
-        ready=http_ready(LOOPBACK, int(settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"])),
+        ready=http_ready(*admin_address(service, settings)),
         log_path=state.log(service.name),
         cwd=state.root,
         stop_seconds=service.stop_seconds,

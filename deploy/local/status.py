@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deploy.local.banks import PART, PORT_SETTING
-from deploy.local.ports import LOOPBACK
-from deploy.local.services import SERVICES
+from deploy.local.ports import LOOPBACK, local_url
+from deploy.local.services import SERVICES, admin_address
 from deploy.local.stack import expected_children
 from deploy.local.state import LocalState, Remembered, running
 from libs.gathering import gather_or_cancel
@@ -49,9 +49,8 @@ async def _state_now(child: ChildStatus | None, settings: Mapping[str, str]) -> 
     service = next((service for service in SERVICES if service.name == child.name), None)
     if service is None or child.state not in {ChildState.READY, ChildState.NOT_READY}:
         return child.state.value
-    port = int(settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"])
     try:
-        is_ready = await http_ready(LOOPBACK, port)()
+        is_ready = await http_ready(*admin_address(service, settings))()
     except (OSError, TimeoutError):
         is_ready = False
     return str((ChildState.READY if is_ready else ChildState.NOT_READY).value)
@@ -63,7 +62,8 @@ def _address(name: str, remembered: Remembered, settings: Mapping[str, str]) -> 
     service = next((service for service in SERVICES if service.name == name), None)
     if service is None:
         return f"{LOOPBACK}:{remembered.ports[name]}"
-    admin = f"{LOOPBACK}:{settings[f'BANKSIDE_{service.prefix}_ADMIN_PORT']} (admin)"
+    admin = local_url(*admin_address(service, settings)).removeprefix("http://") + " (admin)"
     if service.public_port is None:
         return admin
-    return f"http://{LOOPBACK}:{settings[service.port_setting]}, {admin}"
+    host = settings.get(f"BANKSIDE_{service.prefix}_HOST", LOOPBACK)
+    return f"{local_url(host, settings[service.port_setting])}, {admin}"

@@ -196,6 +196,7 @@ def all_settings(
         public_ports=public_ports,
         operator_port=_port(OPERATOR_PORT_SETTING, OPERATOR_PORT, chosen),
         admin_ports=remembered.ports,
+        hosts=chosen,
     ) | banks.bank_settings(remembered.bank, remembered.secrets, fake_port)
     # The broker's URL is there as it was read, however it was given.
     chosen = {k: v for k, v in chosen.items() if k not in OPERATORS_ONLY}

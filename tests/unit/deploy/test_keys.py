@@ -60,3 +60,19 @@ def test_keys_are_made_at_the_stack_of_the_checkout(
     for environment in environments:
         assert not environment.keys() & REMOTE.keys()
         assert environment.items() >= OWN.items()
+
+
+def test_the_addresses_are_those_at_which_the_stack_listens(tmp_path: Path) -> None:
+    keys = {"subscription_key": "sub_local", "secret": "local"}
+    state = LocalState(tmp_path)
+    state.write_private(state.credentials, json.dumps({"operator": keys, "partner": keys}))
+    hosts = {"GATEWAY": "0.0.0.0", "GATEWAY_OPERATOR": "10.1.2.3", "CONSOLE": "::1"}
+    state.write_environment(OWN | {f"BANKSIDE_{name}_HOST": host for name, host in hosts.items()})
+
+    ensure_keys(state)
+
+    known = state.read_json(state.credentials)
+    assert known["base_url"] == "http://127.0.0.1:8080"
+    assert known["operator_url"] == "http://10.1.2.3:8081"
+    assert known["console_url"] == "http://[::1]:8082"
+    assert known["sandbox_url"] == "http://127.0.0.1:8090"
