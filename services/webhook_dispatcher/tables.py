@@ -138,8 +138,9 @@ event = Table(
 )
 
 # Deliveries that are not over; one that is over is known by its last attempt. `claim` is the fencing token of the
-# process that delivers it, under a lease until `lease_until`. No foreign key to the subscription: each insert would
-# lock the subscription's row, against a transaction that records an event about it.
+# process that delivers it, under a lease until `lease_until`. One that was held until `released_at` began its retry
+# schedule anew then: `schedule_from` attempts are of the schedules before. No foreign key to the subscription: each
+# insert would lock the subscription's row, against a transaction that records an event about it.
 delivery = Table(
     "delivery",
     metadata,
@@ -156,6 +157,8 @@ delivery = Table(
     Column("claim", UUID_TYPE),
     Column("created_at", INSTANT, nullable=False),
     Column("held_at", INSTANT),
+    Column("schedule_from", Integer, nullable=False, server_default=text("0")),
+    Column("released_at", INSTANT),
     CheckConstraint("state IN ('pending', 'held')"),
     CheckConstraint("(claim IS NULL) = (lease_until IS NULL)"),
     CheckConstraint("(state = 'held') = (held_at IS NOT NULL)"),

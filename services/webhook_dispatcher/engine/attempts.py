@@ -115,7 +115,8 @@ class AttemptRecorder:
         at, retry_seconds = ended_at(attempt), self._rules.retry_seconds
         # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts. A delivery that
         # was held may be older than that when it is released.
-        since = max(delivery.created_at, attempted.leased.to.reset_at or delivery.created_at)
+        begun = (delivery.created_at, delivery.released_at, attempted.leased.to.reset_at)
+        since = max(moment for moment in begun if moment is not None)
         age = (at - since).total_seconds()
         is_counted = attempt.verdict is not Verdict.NOT_TRIED or age > whole_seconds(retry_seconds)
         due_at = None
@@ -124,7 +125,11 @@ class AttemptRecorder:
             due_at = at + timedelta(seconds=pause(rest, self._random))
         elif attempt.verdict is not Verdict.SUCCEEDED:
             due_at = next_attempt_at(
-                retry_seconds, delivery.attempts_made + 1, at, attempt.retry_after, self._random
+                retry_seconds,
+                delivery.attempts_made - delivery.schedule_from + 1,
+                at,
+                attempt.retry_after,
+                self._random,
             )
         succeeded = attempt.verdict is Verdict.SUCCEEDED
         return Ending(

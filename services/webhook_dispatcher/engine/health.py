@@ -12,7 +12,7 @@
   end of the subscription, which names the internal network has.
 - An attempt that was not made for a reason of our own changes nothing, and is none of the schedule: it is tried again
   after half a minute, or a twentieth of the delivery's age up to ten minutes, for as long as a whole schedule lasts.
-  The age counts from the endpoint's reset where that is later.
+  The age counts from the endpoint's reset, or from the release of a delivery that was held, where that is later.
 """
 
 from __future__ import annotations

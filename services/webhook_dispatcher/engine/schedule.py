@@ -25,7 +25,7 @@ def next_attempt_at(
 
     Args:
         retry_seconds: the pause after the first, second, … attempt, each ±20 %.
-        attempts_made: the failed one included.
+        attempts_made: since the schedule began, the failed one included.
         retry_after: of the answer. It makes the pause longer than the schedule's, up to 10 hours.
     """
     if attempts_made > len(retry_seconds):

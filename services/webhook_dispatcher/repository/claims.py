@@ -87,7 +87,8 @@ _TAKE = """
     ), taken AS (
         UPDATE delivery d SET claim = $5, lease_until = clock_timestamp() + make_interval(secs => $6)
         WHERE d.id = ANY(ARRAY(SELECT id FROM picked))
-        RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.attempts_made, d.created_at, d.due_at
+        RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.attempts_made, d.schedule_from,
+            d.created_at, d.released_at, d.due_at
     )
     SELECT t.*, e.body, e.type, e.request_id, e.trace_context
     FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id ORDER BY t.due_at
@@ -137,6 +138,10 @@ class Candidate:
 class Claimed:
     """A delivery that this process claimed, until its lease ends. `body` and what follows are of its event, and None
     without one. The last two are None also when they are not known.
+
+    Args:
+        schedule_from: how many of the attempts were made before the present retry schedule began.
+        released_at: when it was last released after it had been held; None when it never was.
     """
 
     id: UUID
@@ -144,7 +149,9 @@ class Claimed:
     event_day: date
     event_id: UUID
     attempts_made: int
+    schedule_from: int
     created_at: datetime
+    released_at: datetime | None
     due_at: datetime
     body: bytes | None = field(repr=False)
     event_type: str | None = None

@@ -77,7 +77,8 @@ _RELEASE = text(
         )
         ORDER BY x.event_id, x.id
     ), released AS (
-        UPDATE delivery d SET state = 'pending', held_at = NULL, due_at = clock_timestamp()
+        UPDATE delivery d SET state = 'pending', held_at = NULL, due_at = clock_timestamp(),
+            released_at = clock_timestamp(), schedule_from = attempts_made
         WHERE d.id IN (SELECT id FROM wanted) RETURNING d.id
     ), dropped AS (
         DELETE FROM delivery d USING held h WHERE d.id = h.id AND h.id NOT IN (SELECT id FROM wanted)
@@ -95,7 +96,8 @@ _RELEASE_AGAIN = text(
         )
         ORDER BY id FOR UPDATE
     ), released AS (
-        UPDATE delivery d SET state = 'pending', held_at = NULL, due_at = clock_timestamp()
+        UPDATE delivery d SET state = 'pending', held_at = NULL, due_at = clock_timestamp(),
+            released_at = clock_timestamp(), schedule_from = attempts_made
         WHERE d.id IN (SELECT DISTINCT ON (event_id) id FROM held ORDER BY event_id, id) RETURNING d.event_id
     )
     SELECT event_id FROM released
@@ -138,7 +140,8 @@ async def release_held(
     limit: int,
 ) -> ReleasedBatch:
     """Make the next deliveries that were held between `since` and `until` pending and due: one of each event, and none
-    of an event that is on its way or was delivered since. The others are dropped.
+    of an event that is on its way or was delivered since. The others are dropped. The retry schedule of those that are
+    due begins anew.
     """
     released = await connection.execute(
         _RELEASE,
@@ -184,7 +187,9 @@ async def failures(
 async def release_redeliveries(
     connection: AsyncConnection, subscription_id: UUID, event_ids: Sequence[UUID]
 ) -> set[UUID]:
-    """Make one held redelivery of each of the events pending and due. Returns the events that had one."""
+    """Make one held redelivery of each of the events pending and due, and begin its retry schedule anew. Returns the
+    events that had one.
+    """
     released = await connection.execute(
         _RELEASE_AGAIN,
         {"subscription_id": subscription_id, "event_ids": list(event_ids)},

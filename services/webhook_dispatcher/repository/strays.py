@@ -2,7 +2,7 @@
 
 | the subscription is | strays | they are |
 |---|---|---|
-| active | held | made pending, due now |
+| active | held | made pending, due now, with a retry schedule that begins anew |
 | disabled, unavailable | pending | held |
 | deleted | all | removed |
 
@@ -67,7 +67,13 @@ _HOLD = (
     _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_(None)),
     _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_not(None)),
 )
-_RELEASING = update(delivery).values(state="pending", held_at=null(), due_at=func.clock_timestamp())
+_RELEASING = update(delivery).values(
+    state="pending",
+    held_at=null(),
+    due_at=func.clock_timestamp(),
+    released_at=func.clock_timestamp(),
+    schedule_from=delivery.c.attempts_made,
+)
 _RULES: dict[Status, tuple[_Rule, ...]] = {
     "active": (_rule(_RELEASING, delivery.c.state == HELD),),
     "disabled": _HOLD,

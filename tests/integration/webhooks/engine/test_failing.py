@@ -12,7 +12,9 @@ import pytest
 from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.attempts import NOT_TRIED_SECONDS
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
+from services.webhook_dispatcher.handlers.subscriptions import change_strays
 from services.webhook_dispatcher.ports import Attempt, Post, Verdict
+from services.webhook_dispatcher.repository import recovery
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -99,10 +101,17 @@ async def test_what_we_did_not_try_takes_nothing_from_the_schedule_while_a_sched
     once_more = hindered.tried + 1  # the engine may have tried again as it ended
     async with rig.engine(poster=hindered):
         await eventually("as one that was held for long", lambda: was_given_back(once_more))
+        await rig.change("UPDATE endpoint SET reset_at = reset_at - interval '4 days'")
+        await rig.change(
+            "UPDATE delivery SET due_at = clock_timestamp(), released_at = clock_timestamp()"
+        )
+        rig.wake()
+        await eventually("as one that is recovered late", lambda: was_given_back(once_more + 1))
     assert await rig.attempts(subscription) == []
 
-    await rig.change("UPDATE endpoint SET reset_at = reset_at - interval '4 days'")
-    await rig.change("UPDATE delivery SET due_at = clock_timestamp()")
+    await rig.change(
+        "UPDATE delivery SET due_at = clock_timestamp(), released_at = released_at - interval '4 days'"
+    )
     async with rig.engine(poster=hindered):
         await eventually("it counts by now", lambda: attempted(rig, subscription, 1))
 
@@ -120,6 +129,54 @@ async def test_retry_after_lengthens_the_pause(rig: Rig) -> None:
 
     [delivery] = await rig.deliveries(subscription)
     assert 1100 < (delivery.due_at - rig.clock()).total_seconds() <= 1200
+
+
+async def activated(rig: Rig, subscription_id: UUID) -> None:
+    await change_strays(rig.database, subscription_id, "active")
+
+
+async def recovered(rig: Rig, subscription_id: UUID) -> None:
+    async with rig.database.transaction() as connection:
+        now = await recovery.now(connection)
+        since, after = now - timedelta(hours=1), recovery.BEGINNING
+        await recovery.release_held(
+            connection, subscription_id, since=since, until=now, after=after, limit=10
+        )
+
+
+async def recovered_by_its_event(rig: Rig, subscription_id: UUID) -> None:
+    [delivery] = await rig.deliveries(subscription_id)
+    await rig.change(
+        "INSERT INTO redelivery (subscription_id, event_id, delivery_id, created_at)"
+        " SELECT subscription_id, event_id, id, created_at FROM delivery"
+    )
+    async with rig.database.transaction() as connection:
+        await recovery.release_redeliveries(connection, subscription_id, [delivery.event_id])
+
+
+async def test_a_held_delivery_that_is_due_again_has_its_whole_schedule_before_it(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    rig.receiver.statuses["/a"] = 503
+    rig.receiver.headers["Retry-After"] = "60"
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event()])
+        await eventually("an attempt", lambda: attempted(rig, subscription, 1))
+        for count, release in enumerate((activated, recovered, recovered_by_its_event), start=2):
+            await rig.change(
+                "UPDATE delivery SET state = 'held', held_at = clock_timestamp(), attempts_made = :made",
+                made=10 * count - 1,
+            )
+            await release(rig, subscription)
+            rig.wake()
+            *_, last = await eventually(
+                release.__name__,
+                lambda count=count: attempted(rig, subscription, count),  # type: ignore[misc]
+            )
+            assert (last.number, last.concluded) == (10 * count, None)
+            [delivery] = await rig.deliveries(subscription)
+            assert delivery.attempts_made == 10 * count
+            assert 50 < (delivery.due_at - rig.clock()).total_seconds() <= 60
 
 
 async def test_410_makes_the_subscription_unavailable_at_once_and_tells_the_others(

@@ -100,7 +100,7 @@ def attempted(
 ) -> AttemptedDelivery:
     now = rig.clock()
     to = Candidate(subscription, "t_1", "", b"", None, None, 0, False, False, 0, 1, now)
-    what = Claimed(delivery, subscription, now.date(), uuid4(), 0, now, now, b"{}")
+    what = Claimed(delivery, subscription, now.date(), uuid4(), 0, 0, now, None, now, b"{}")
     attempt = Attempt(
         verdict=Verdict.SUCCEEDED,
         attempted_at=now,
