@@ -17,6 +17,7 @@ from uuid import UUID
 
 import structlog
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
@@ -30,6 +31,7 @@ from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.schedule import whole_seconds
 from services.webhook_dispatcher.metrics import MADE_UNAVAILABLE
 from services.webhook_dispatcher.repository import endpoints, recording, strays, subscriptions
+from services.webhook_dispatcher.repository import health as healths
 from services.webhook_dispatcher.repository.endpoints import Health
 from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.views import subscription_event
@@ -85,8 +87,8 @@ class Unavailability:
     async def _look(self) -> None:
         suspects, self._suspects = self._suspects, set()
         self._any_suspect.clear()
-        healths = await until_available("look", lambda: self._healths(suspects))
-        for subscription_id, health in healths.items():
+        known = await until_available("look", lambda: self._healths(suspects))
+        for subscription_id, health in known.items():
             if may_be_dead(health, self._clock()):
                 await self._give_up(subscription_id, health, is_gone=False)
 
@@ -117,15 +119,8 @@ class Unavailability:
         now = self._clock()
         await self._partitions.ensure("event", {datetime.now(UTC).date()})
         async with self._database.transaction() as connection:
-            if not is_gone:
-                standing = await endpoints.standing(
-                    connection,
-                    subscription_id,
-                    due_before=overdue_before(now, self._whole_schedule),
-                    most=FAILED_EVENTS,
-                )
-                if not is_dead(health, standing, now):
-                    return False
+            if not is_gone and not await self._is_dead(connection, subscription_id, now):
+                return False
             record = await subscriptions.make_unavailable(
                 connection, subscription_id, health.generation, now
             )
@@ -137,6 +132,22 @@ class Unavailability:
             crash_point("webhook_dispatcher.giving_up")
         crash_point("webhook_dispatcher.given_up")
         return True
+
+    async def _is_dead(
+        self, connection: AsyncConnection, subscription_id: UUID, now: datetime
+    ) -> bool:
+        """By the endpoint's row as it is now, since a success may have been recorded after the look. The subscription's
+        row is locked until the transaction ends, so that its endpoint is not replaced.
+        """
+        await subscriptions.find_of_any(connection, subscription_id, for_change=True)
+        known = await healths.read(connection, [subscription_id])
+        standing = await endpoints.standing(
+            connection,
+            subscription_id,
+            due_before=overdue_before(now, self._whole_schedule),
+            most=FAILED_EVENTS,
+        )
+        return any(is_dead(one.health, standing, now) for one in known)
 
     async def change_strays(self) -> None:
         """Change all strays of disabled, unavailable and deleted subscriptions, also those that a process left when it

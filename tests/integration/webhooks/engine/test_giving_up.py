@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -14,6 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.contracts.errors import OutcomePending
 from libs.persistence.async_engine import AsyncConnection
+from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.handlers import subscriptions as handlers
@@ -25,6 +27,7 @@ from services.webhook_dispatcher.repository import (
     subscriptions,
 )
 from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -111,6 +114,48 @@ async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
 
 async def any_of(found: list[UUID]) -> bool:
     return bool(found)
+
+
+async def test_a_success_that_is_recorded_after_the_look_keeps_the_subscription_active(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription, now = await rig.subscribe("/a"), rig.clock()
+    await rig.change(
+        "UPDATE endpoint SET last_success_at = :at, failing_since = :at, failed_events = 10",
+        at=now - timedelta(days=6),
+    )
+    partitions, read = Partitions(rig.database), endpoints.read
+    looks: list[UUID] = []
+
+    async def read_before_a_success(
+        connection: asyncpg.Connection, ids: Collection[UUID]
+    ) -> dict[UUID, Health]:
+        known = await read(connection, ids)
+        await rig.change(
+            "UPDATE endpoint SET last_success_at = :at, failing_since = NULL, failed_events = 0",
+            at=now,
+        )
+        looks.extend(known)
+        return known
+
+    async def looked(times: int) -> bool:
+        await giving_up.consider(subscription, Health(), is_gone=False)
+        return len(looks) >= times
+
+    monkeypatch.setattr(endpoints, "read", read_before_a_success)
+    monkeypatch.setattr(unavailability, "LOOK_SECONDS", 0.0)
+    giving_up = unavailability.Unavailability(
+        rig.database, partitions, Rules(), rig.clock, lambda: None
+    )
+    looking = asyncio.create_task(giving_up.look_for_ever())
+    try:
+        # The second look begins after the first has ended.
+        await eventually("looked at twice", lambda: looked(2))
+    finally:
+        looking.cancel()
+        await asyncio.gather(looking, return_exceptions=True)
+
+    assert await rig.status(subscription) == "active"
 
 
 async def add_deliveries(rig: Rig, subscription_id: UUID, state: str, count: int) -> None:
