@@ -26,7 +26,7 @@ are on their way.
 
 @dataclass(frozen=True, slots=True)
 class ReleasedBatch:
-    """`last` is the id of the last delivery of the batch, None when the batch is empty."""
+    """`last` is the id of the last held delivery that was looked at, None when there was none."""
 
     last: UUID | None
     released: int
@@ -57,11 +57,13 @@ _FAILED = (
 # its way by another delivery, or was delivered after it failed or was held (`NOT EXISTS … redelivery`).
 _RELEASE = text(
     """
-    WITH held AS (
+    WITH looked_at AS (
+        SELECT id, held_at FROM delivery
+        WHERE subscription_id = :subscription_id AND state = 'held' AND id > :after ORDER BY id LIMIT :limit
+    ), held AS (
         SELECT id, event_id, held_at FROM delivery
-        WHERE subscription_id = :subscription_id AND state = 'held' AND id > :after
-            AND held_at BETWEEN :since AND :until
-        ORDER BY id LIMIT :limit FOR UPDATE
+        WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE held_at BETWEEN :since AND :until)) AND state = 'held'
+        ORDER BY id FOR UPDATE
     ), wanted AS (
         SELECT DISTINCT ON (x.event_id) x.id FROM held x
         WHERE NOT EXISTS (
@@ -83,7 +85,7 @@ _RELEASE = text(
     ), dropped AS (
         DELETE FROM delivery d USING held h WHERE d.id = h.id AND h.id NOT IN (SELECT id FROM wanted)
     )
-    SELECT (SELECT id FROM held ORDER BY id DESC LIMIT 1) AS last, (SELECT count(*) FROM released) AS released
+    SELECT (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last, (SELECT count(*) FROM released) AS released
     """
 )
 _RELEASE_AGAIN = text(
@@ -139,9 +141,12 @@ async def release_held(
     after: UUID,
     limit: int,
 ) -> ReleasedBatch:
-    """Make the next deliveries that were held between `since` and `until` pending and due: one of each event, and none
-    of an event that is on its way or was delivered since. The others are dropped. The retry schedule of those that are
-    due begins anew.
+    """Look at the next `limit` held deliveries, and make those that were held between `since` and `until` pending and
+    due: one of each event, and none of an event that is on its way or was delivered since. The others of that time are
+    dropped. The retry schedule of those that are due begins anew.
+
+    Held deliveries of other times are looked at in batches, too: an index on the time would have to be written whenever
+    deliveries are held.
     """
     released = await connection.execute(
         _RELEASE,

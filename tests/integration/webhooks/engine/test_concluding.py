@@ -68,7 +68,9 @@ async def test_a_failure_is_of_the_moment_at_which_it_is_recorded(rig: Rig) -> N
     assert now <= failure.failed_at <= datetime.now(UTC)
 
 
-async def release(rig: Rig, subscription_id: UUID) -> ReleasedBatch:
+async def release(
+    rig: Rig, subscription_id: UUID, *, after: UUID = BEGINNING, limit: int = 100
+) -> ReleasedBatch:
     now = datetime.now(UTC)
     async with rig.database.transaction() as connection:
         return await recovery.release_held(
@@ -76,8 +78,8 @@ async def release(rig: Rig, subscription_id: UUID) -> ReleasedBatch:
             subscription_id,
             since=now - HOUR,
             until=now + HOUR,
-            after=BEGINNING,
-            limit=100,
+            after=after,
+            limit=limit,
         )
 
 
@@ -110,3 +112,23 @@ async def test_what_ends_while_it_is_released_waits_for_that_and_not_each_for_th
     assert releasing.result().released == 3
     assert ending.result() == {first, third}
     assert [row.state for row in await rig.deliveries(subscription)] == ["pending"]
+
+
+async def test_a_batch_of_a_recovery_looks_at_a_bounded_number_of_held_deliveries(rig: Rig) -> None:
+    """A subscription may have millions that were held at another time."""
+    subscription = await rig.subscribe("/a")
+    ids = [UUID(int=(1 << 100) + n) for n in range(5)]
+    await claimed(rig, subscription, ids, uuid4())
+    await rig.change(
+        "UPDATE delivery SET held_at = held_at - interval '1 day' WHERE id <> :id", id=ids[3]
+    )
+
+    first = await release(rig, subscription, limit=3)
+    second = await release(rig, subscription, after=ids[2], limit=3)
+    third = await release(rig, subscription, after=ids[4], limit=3)
+
+    assert first == ReleasedBatch(ids[2], 0)
+    assert second == ReleasedBatch(ids[4], 1)
+    assert third == ReleasedBatch(None, 0)
+    states = [row.state for row in await rig.deliveries(subscription)]
+    assert states == ["held", "held", "held", "pending", "held"]
