@@ -24,7 +24,7 @@ from services.console.gateway import Gateway
 from services.console.rendering import Renderer
 from services.console.security import CSRF_FIELD, csrf_token, form_of, is_csrf_token
 from services.console.sessions import ENROL, LOG_IN, Sessions, own_path, see_other
-from services.console.visits import visit_of
+from services.console.visits import VISIT, visit_of
 
 CONFIRM = "/login/confirm"
 FAILURES_PER_MINUTE = 60
@@ -207,7 +207,8 @@ class LoggingIn:
         except SessionEnded:
             return self._ended()
         except BanksideError as error:
-            # The browser forgets its token all the same.
+            # The browser forgets its token all the same: the page is of no session.
+            del request[VISIT]
             failure = f"You are logged out in this browser. {sentence(error)} {_ENDS_BY_ITSELF}"
             response = self._login_page(
                 request, next_path="/", failure=failure, status=error.status

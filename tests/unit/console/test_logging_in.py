@@ -171,9 +171,15 @@ async def test_logging_out_forgets_the_token_also_when_the_gateway_is_away() -> 
     async with console(double) as browser:
         answer = await browser.post("/logout", {})
 
+        double.answer(s.LOG_IN, begun())
+        form = {"csrf": csrf_of(answer.text), "name": "ada", "password": "p", "code": "123456"}
+        again = await browser.post("/login", form)
+
     assert answer.status == 503
-    assert "__Host-bankside-session" not in browser.cookies
     assert "ends the session by itself" in answer.text
+    assert 'id="log-out"' not in answer.text
+    assert 'id="nav-overview"' not in answer.text
+    assert (again.status, again.location) == (303, "/")
 
 
 async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> None:
