@@ -10,6 +10,7 @@ from libs.contracts.errors import (
     OutcomePending,
     ProviderTimeout,
     RateLimited,
+    TimestampOutOfWindow,
     Unauthenticated,
     Unavailable,
     WrongRouteFamily,
@@ -25,6 +26,11 @@ def sentence(error: BanksideError) -> str:
             return "There is nothing of this name, or it is not kept any more."
         case InsufficientRole():
             return "Your role may not do this."
+        case TimestampOutOfWindow():
+            return (
+                "The gateway refuses the time of the console's clock: an administrator sets the clocks of both."
+                " `clock_refused` in the console's log says how far they differ."
+            )
         case Unauthenticated() | WrongRouteFamily():
             return (
                 "The gateway refuses the console's own key: an administrator checks BANKSIDE_CONSOLE_OPERATOR_KEY and"

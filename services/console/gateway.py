@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import aiohttp
+import structlog
 
 from libs.client.answers import unanswered
 from libs.client.client import Client
 from libs.client.credentials import Credentials
 from libs.client.transport import Transport
+from libs.contracts.errors import TimestampOutOfWindow
 from libs.contracts.model import Command
 from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import Operation
@@ -22,6 +25,7 @@ R = TypeVar("R")
 ATTEMPTS = 2
 WRITE_FACTOR = 2.0
 """What changes something may take this much longer than what is only read."""
+_log = structlog.get_logger("console")
 
 
 class OperatorApi(Protocol):
@@ -55,6 +59,11 @@ class _OperatorApi:
                 return (await self.client.call(operation, command)).data
         except TimeoutError:
             raise unanswered(operation) from None
+        except TimestampOutOfWindow as error:
+            server_time = error.extra.get("server_time")
+            ahead = int(time.time()) - server_time if isinstance(server_time, int) else None
+            _log.error("clock_refused", ahead_of_gateway_seconds=ahead)
+            raise
 
 
 class SignedGateway:
