@@ -119,7 +119,7 @@ class Actions:
         if action.shown or action.progress:
             return self._shown(request, action, answer, back)
         response = see_other(back)
-        self._cookies.say(response, visit.token, action.done)
+        self._cookies.say(response, visit.token, action.done_by(command) or action.done)
         return response
 
     async def _wrong(

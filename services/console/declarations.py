@@ -39,6 +39,10 @@ def always(_: Any) -> bool:
     return True
 
 
+def nothing(_: Any) -> str:
+    return ""
+
+
 def none_of(_: Any) -> Collection[str]:
     return ()
 
@@ -53,6 +57,7 @@ class Action:
         called: what the item calls fields of the command, where it calls them otherwise.
         effect: what it will do, in one or two sentences.
         done: what the next page says.
+        done_by: what it says of this command instead, where it depends on the command; else nothing.
         when: whether it is offered for this item.
         danger: it cannot be undone.
         then: where it goes on; empty for the page of the item, or the list.
@@ -70,6 +75,7 @@ class Action:
     done: str
     carries: tuple[str, ...] = ()
     called: tuple[tuple[str, str], ...] = ()
+    done_by: Callable[[Any], str] = nothing
     when: Callable[[Any], bool] = always
     danger: bool = False
     then: str = ""

@@ -39,6 +39,11 @@ def _waits_for_approval(wire: Any) -> bool:
     return wire.state is WireState.PENDING_APPROVAL
 
 
+def _asked(command: o.ResolveWire) -> str:
+    """The decision to ask resolves nothing yet."""
+    return "The bank is asked again." if command.decision is o.WireDecision.ASK else ""
+
+
 APPROVE = Action(
     title="Approve",
     path="/wires/{transaction_id}/approve",
@@ -64,6 +69,7 @@ RESOLVE = Action(
     effect="Says what the bank did with this wire, for good: `submitted` and `rejected` stand in its history, which its"
     " customer sees, and the customer is told by events. `ask` asks the bank again. Look at the bank's own side first.",
     done="The wire is resolved.",
+    done_by=_asked,
     when=_is_unknown,
     danger=True,
 )

@@ -336,8 +336,18 @@ async def test_an_action_says_what_it_does_then_takes_its_reason_and_says_it_is_
     assert (done.status, done.location) == (303, f"/wires/{WIRE_ID}")
     [command] = double.commands(RESOLVE_WIRE)
     assert (command.decision, command.reason) == (WireDecision.ASK, "They were asked.")
+    assert "The bank is asked again." in after.text
+    assert "The wire is resolved." not in after.text
+    assert "The bank is asked again." not in later.text
+
+
+async def test_a_wire_is_said_to_be_resolved_where_it_is() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        await browser.post(RESOLVE, {"decision": "rejected", "reason": "They have no such wire."})
+        after = await browser.get(f"/wires/{WIRE_ID}")
+
     assert "The wire is resolved." in after.text
-    assert "The wire is resolved." not in later.text
 
 
 async def test_a_form_cannot_name_another_thing_than_its_page() -> None:
