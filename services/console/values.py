@@ -190,10 +190,14 @@ def _indented(text: str) -> str:
 
 
 def age(since: datetime | None, now: datetime) -> str:
-    """`3 min`, the largest unit that fits; nothing for an unknown time."""
+    """`3 min`, the largest unit that fits, `in 3 min` for a time to come; nothing for an unknown time."""
     if since is None:
         return ""
-    seconds = max(0, int((now - since).total_seconds()))
+    seconds = int((now - since).total_seconds())
+    return _lasting(seconds) if seconds >= 0 else f"in {_lasting(-seconds)}"
+
+
+def _lasting(seconds: int) -> str:
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
             return f"{seconds // size} {unit}"

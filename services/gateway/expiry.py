@@ -1,17 +1,25 @@
-"""How many keys expire soon, as metrics: a key that runs out unnoticed stops its caller."""
+"""Which keys expire soon, and how many, as metrics: a key that runs out unnoticed stops its caller."""
 
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from typing import NoReturn
 
 from prometheus_client import Gauge
+from sqlalchemy import Interval, and_, func, literal
 
 from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
+from services.gateway.tables import credentials
 
 LOOK_SECONDS = 60.0
 SOON_DAYS = 14
+EXPIRES_SOON = and_(
+    credentials.c.revoked_at.is_(None),
+    credentials.c.expires_at > func.now(),
+    credentials.c.expires_at <= func.now() + literal(timedelta(days=SOON_DAYS), Interval),
+)
 
 EXPIRING_SOON = Gauge(
     "bankside_gateway_keys_expiring_soon", f"Active keys that expire within {SOON_DAYS} days."

@@ -15,6 +15,7 @@ from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Scope
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
+from services.gateway.expiry import EXPIRES_SOON
 from services.gateway.rotation import ROTATED
 from services.gateway.tables import credentials, tenants
 
@@ -60,14 +61,17 @@ _SORTED = {
 }
 _BEYOND = {Order.OLDEST: _AFTER > _PLACE, Order.NEWEST: _AFTER < _PLACE}
 _PAGES = {
-    (order, of_tenant, goes_on): rows.where(
-        *([_OF_TENANT] if of_tenant else []), *([_BEYOND[order]] if goes_on else [])
+    (order, of_tenant, expiring, goes_on): rows.where(
+        *([_OF_TENANT] if of_tenant else []),
+        *([EXPIRES_SOON] if expiring else []),
+        *([_BEYOND[order]] if goes_on else []),
     )
     for order, rows in _SORTED.items()
     for of_tenant in (False, True)
+    for expiring in (False, True)
     for goes_on in (False, True)
 }
-"""By order, by whether they are of one tenant, and by whether the page is not the first."""
+"""By order, by whether they are of one tenant and expire soon, and by whether the page is not the first."""
 _REVOKE = (
     update(credentials)
     .where(credentials.c.subscription_key == bindparam("key"), _IS_OF_TENANT)
@@ -129,14 +133,16 @@ async def list_keys(
     order: Order,
     place: Place | None,
     count: int,
+    *,
+    expiring: bool = False,
 ) -> list[KeyView]:
-    """At most `count` keys of partners and customers, after this place."""
+    """At most `count` keys of partners and customers, after this place; with `expiring`, of those that expire soon."""
     values: dict[str, object] = {"count": count}
     if tenant is not None:
         values["tenant"] = tenant
     if place is not None:
         values |= {"at": place.at, "id": place.id}
-    statement = _PAGES[order, tenant is not None, place is not None]
+    statement = _PAGES[order, tenant is not None, expiring, place is not None]
     rows = await connection.execute(statement, values)
     return [KeyView.model_validate(dict(row)) for row in rows.mappings()]
 

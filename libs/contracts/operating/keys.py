@@ -33,6 +33,8 @@ class ListKeys(ListPage):
     """The keys, those that are revoked or expired included."""
 
     tenant: f.FilterId | None = None
+    expiring: f.Flag = False
+    """Only those that are active and expire within 14 days."""
 
 
 class GetKey(Command):

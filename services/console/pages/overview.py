@@ -24,7 +24,7 @@ WORDS: dict[WaitingKind, tuple[str, str]] = {
         "/subscriptions?state=unavailable",
     ),
     WaitingKind.STOPPED_FEEDS: ("Feeds that stand still", "/feeds?stopped=true"),
-    WaitingKind.EXPIRING_KEYS: ("Keys about to expire", "/keys"),
+    WaitingKind.EXPIRING_KEYS: ("Keys about to expire", "/keys?expiring=true"),
     WaitingKind.RESTORES: ("Restores to be looked at", "/restores"),
 }
 """What each is called, and its list."""

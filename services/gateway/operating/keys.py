@@ -61,7 +61,12 @@ class Keys:
     async def _list(self, _: Principal, command: k.ListKeys, __: float) -> Result:
         async with self._database.transaction() as connection:
             rows = await repository.list_keys(
-                connection, command.tenant, command.order, command.place, command.limit + 1
+                connection,
+                command.tenant,
+                command.order,
+                command.place,
+                command.limit + 1,
+                expiring=command.expiring,
             )
         page, following = cut(
             rows, command.limit, lambda row: Place(row.created_at, row.subscription_key)

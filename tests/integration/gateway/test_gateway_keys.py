@@ -7,8 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from prometheus_client import REGISTRY
 
+from libs.contracts.operating.pages import Order
 from libs.contracts.principal import Scope
-from services.gateway import expiry
+from services.gateway import expiry, repository
 from tests.integration.gateway.desk import Desk, until
 from tests.support.api import Answer, signed_headers
 
@@ -112,17 +113,22 @@ async def test_the_minute_of_the_last_admitted_request_is_recorded(desk: Desk) -
     assert row.last_used_at is None
 
 
-async def test_keys_that_expire_soon_are_counted(desk: Desk) -> None:
+async def test_keys_that_expire_soon_are_counted_and_listed(desk: Desk) -> None:
     await expiry.measure(desk.database)
     before = REGISTRY.get_sample_value("bankside_gateway_keys_expiring_soon")
     assert before is not None
-    for days in (-1, 1, 13, 15):
-        await desk.key(expires_at=datetime.now(UTC) + timedelta(days=days))
-    await desk.key(expires_at=datetime.now(UTC) + timedelta(seconds=60))
+    keys = {
+        days: await desk.key(expires_at=datetime.now(UTC) + timedelta(days=days))
+        for days in (1, -1, 13, 15, 1 / 1440)
+    }
 
     await expiry.measure(desk.database)
+    async with desk.database.transaction() as connection:
+        listed = await repository.list_keys(connection, None, Order.NEWEST, None, 3, expiring=True)
 
     assert REGISTRY.get_sample_value("bankside_gateway_keys_expiring_soon") == before + 3
     upcoming = REGISTRY.get_sample_value("bankside_gateway_next_key_expires_seconds")
     assert upcoming is not None
     assert 0 < upcoming <= 60
+    newest = [keys[days].subscription_key for days in (1 / 1440, 13, 1)]
+    assert [key.subscription_key for key in listed] == newest

@@ -112,6 +112,7 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert cell("note", None).kind is Kind.NOTHING
     assert [cell(name, True).tone for name in ("outcome_unknown", "primary")] == ["wait", "plain"]
     assert age(AT, AT + timedelta(minutes=3, seconds=5)) == "3 min"
+    assert age(AT + timedelta(days=3, seconds=5), AT) == "in 3 d"
 
 
 def test_a_persons_id_leads_to_its_person_and_not_to_a_customer() -> None:
