@@ -9,11 +9,17 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from libs.contracts.errors import BanksideError, InsufficientRole, Invalid, SessionEnded
+from libs.contracts.errors import (
+    BanksideError,
+    InsufficientRole,
+    Invalid,
+    OutcomePending,
+    SessionEnded,
+)
 from services.console.cookies import Cookies
 from services.console.declarations import Action, DetailPage, filled, may
 from services.console.details import answer_of, facts_of, typed_of
-from services.console.failures import sentence, wrong_values
+from services.console.failures import NO_ANSWER, sentence, wrong_values
 from services.console.forms import REASON, WrongValues, command_of, fields_of
 from services.console.rendering import Renderer
 from services.console.security import form_of
@@ -56,7 +62,12 @@ class Actions:
         failure: str | None = None,
         answer: Any = None,
         status: int = HTTPStatus.OK,
+        is_over: bool = False,
     ) -> web.Response:
+        """
+        Args:
+            is_over: the form is not offered again.
+        """
         visit = visit_of(request)
         if not may(visit.role, action.operation):
             raise InsufficientRole
@@ -74,6 +85,7 @@ class Actions:
             typed=typed or {},
             problems=problems or {},
             failure=failure,
+            is_over=is_over,
             back=self._back(request, action),
         )
 
@@ -107,6 +119,16 @@ class Actions:
             )
         except SessionEnded:
             raise
+        except OutcomePending as pending:
+            said = f"{NO_ANSWER}. {action.lost}" if action.lost else sentence(pending)
+            return await self._page(
+                request,
+                action,
+                typed=typed,
+                failure=said,
+                status=pending.status,
+                is_over=bool(action.lost),
+            )
         except BanksideError as error:
             said, status = sentence(error), error.status
             return await self._page(request, action, typed=typed, failure=said, status=status)

@@ -62,6 +62,8 @@ class Action:
         danger: it cannot be undone.
         then: where it goes on; empty for the page of the item, or the list.
         shown: the fields of the answer that are shown, once, in place of going on.
+        lost: what an operator who does not have the answer is told, where it has what cannot be read again; the form is
+            not offered again then.
         hidden: optional fields of the command that the form leaves out.
         unfinished: what is said when the answer has a `next`, with which the form then goes on as `after`; empty for
             what one request does as a whole.
@@ -80,6 +82,7 @@ class Action:
     danger: bool = False
     then: str = ""
     shown: tuple[str, ...] = ()
+    lost: str = ""
     hidden: tuple[str, ...] = ()
     unfinished: str = ""
     progress: tuple[str, ...] = ()

@@ -18,6 +18,9 @@ from libs.contracts.errors import (
 from libs.contracts.model import Command
 from services.console.forms import WrongValues, problems_of
 
+NO_ANSWER = "No answer came in time, so it may have been done"
+"""How a sentence about a change of unknown outcome begins."""
+
 
 def sentence(error: BanksideError) -> str:
     """What happened, and what to do about it where the operator can."""
@@ -37,7 +40,7 @@ def sentence(error: BanksideError) -> str:
                 " _SECRET, and `console_not_registered` in the gateway's log."
             )
         case OutcomePending():
-            return "No answer came in time, so it may have been done: look before you repeat it."
+            return f"{NO_ANSWER}: look before you repeat it."
         case ProviderTimeout():
             return "The service did not answer in time."
         case Unavailable():

@@ -21,15 +21,19 @@ CREATE = Action(
     " once.",
     done="The key is created.",
     shown=SECRET,
+    lost="Without the answer the secret of a new key is lost: if the list has the key, revoke it and create another.",
 )
 ROTATE = Action(
     title="Rotate",
     path="/keys/{subscription_key}/rotate",
     operation=o.ROTATE_KEY,
-    effect="Gives the key a new secret, which is shown once. The one before stays valid for the overlap.",
+    effect="Gives the key a new secret, which is shown once. The one before stays valid for the overlap."
+    " A key has two secrets at most: a second rotation within the overlap ends the first secret at once.",
     done="The key has a new secret.",
     when=_is_active,
     shown=SECRET,
+    lost="Without the answer a new secret is lost: the audit says whether the key has one. Do not rotate it again while"
+    " programs sign with the secret before, which would end at once: create another key for them.",
 )
 SCOPES = Action(
     title="Change scopes",

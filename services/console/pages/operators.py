@@ -17,6 +17,9 @@ CREATE = Action(
     effect="Makes an operator with a signing key, and with a one-time password who may log in. Both are shown once.",
     done="The operator is created.",
     shown=("name", "role", "subscription_key", "secret", "one_time_password"),
+    lost="Without the answer the secret and the one-time password of a new operator are lost, and the name is taken. If"
+    " the list has the operator, `Reset login` makes another one-time password, and `bankside operators rotate-key`"
+    " another secret.",
 )
 CHANGE_ROLE = Action(
     title="Change role",

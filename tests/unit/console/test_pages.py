@@ -27,6 +27,7 @@ from libs.contracts.operating.differences import (
     ReconciliationRun,
 )
 from libs.contracts.operating.feeds import LIST_FEEDS, Feed, GatheredFeeds
+from libs.contracts.operating.keys import CREATE_KEY, GET_KEY, ROTATE_KEY
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.resealing import RESEAL, KeyUse, ResealStep
@@ -45,6 +46,7 @@ from libs.contracts.operating.wires import (
     WireAtProvider,
     WireDecision,
 )
+from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 from libs.contracts.wires import WireReason, WireState
 from services.console.application import SUBJECTS
@@ -386,6 +388,38 @@ async def test_what_was_refused_keeps_what_was_typed(
     assert answer.status == status
     assert said in answer.text
     assert ">A reason.</textarea>" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "form", "said"),
+    [
+        (ROTATE_KEY, "/keys/sub_1/rotate", {}, "Do not rotate it again"),
+        (CREATE_KEY, "/keys/create", {"family": "partner", "tenant": "acme"}, "revoke it"),
+        (CREATE_OPERATOR, "/operators/create", {"name": "eve", "role": "viewer"}, "name is taken"),
+    ],
+)
+async def test_an_answer_with_a_secret_that_is_lost_is_no_reason_to_repeat_the_request(
+    operation: Operation, path: str, form: dict[str, str], said: str
+) -> None:
+    double = gateway(Role.ADMIN)
+    double.answer(GET_KEY, NotFound())
+    double.answer(operation, OutcomePending())
+    async with console(double) as browser:
+        answer = await browser.post(path, {**form, "reason": "Why."})
+
+    assert answer.status == 504
+    assert "it may have been done" in answer.text
+    assert said in answer.text
+    assert 'id="do"' not in answer.text
+
+
+async def test_a_rotation_says_that_a_second_one_ends_the_first_secret() -> None:
+    double = gateway(Role.ADMIN)
+    double.answer(GET_KEY, NotFound())
+    async with console(double) as browser:
+        page = await browser.get("/keys/sub_1/rotate")
+
+    assert "a second rotation within the overlap ends the first secret at once" in page.text
 
 
 async def test_an_empty_page_that_others_follow_says_so() -> None:
