@@ -9,6 +9,7 @@ from aiohttp import web
 
 CONTENT_TYPES = {
     "console.css": "text/css",
+    "forms.js": "text/javascript",
     "htmx.min.js": "text/javascript",
     "icon.svg": "image/svg+xml",
 }

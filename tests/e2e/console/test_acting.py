@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from playwright.async_api import Route
 
 from libs.contracts.principal import Role
 from tests.e2e.console.hands import Seat
@@ -125,20 +126,34 @@ async def test_a_delivery_is_resent(admin: Seat, live: Live) -> None:
         assert subscriber.ids.count(over[0]["event_id"]) == 2
 
 
-async def test_a_key_is_rotated_and_its_new_secret_shown_once(admin: Seat, live: Live) -> None:
+async def test_a_key_is_rotated_once_and_its_new_secret_shown_once(admin: Seat, live: Live) -> None:
+    """A second rotation would end the secret that programs sign with."""
     made = await live.stack.command("keys", "create", "--family", "partner", "--tenant", "rotated")
     key = made["subscription_key"]
+    sent: list[str] = []
 
-    await admin.opened(f"/keys/{key}")
-    await admin.acts("Rotate", "It was in a chat.")
+    async def press_again(route: Route) -> None:
+        sent.append(route.request.method)
+        if len(sent) == 1:
+            await admin.page.mouse.down()
+            await admin.page.mouse.up()
+        await route.continue_()
+
+    await admin.opened(f"/keys/{key}/rotate")
+    await admin.page.route("**/rotate", press_again)
+    await admin.page.get_by_label("Reason").fill("It was in a chat.")
+    await admin.page.locator("#do").click()
     secret = await admin.fact("Secret")
     await admin.page.locator("#go-on").click()
     await admin.page.locator("#action-rotate").wait_for()
+    await admin.page.unroute("**/rotate")
 
+    assert sent == ["POST"]
     assert secret != made["secret"]
     assert secret not in await admin.page.content()
-    answer = await live.api(Key(key, secret, "rotated")).get("/partner/reseller/accounts")
-    assert answer.status == 200
+    for signed_with in (secret, made["secret"]):
+        answer = await live.api(Key(key, signed_with, "rotated")).get("/partner/reseller/accounts")
+        assert answer.status == 200
     entry = await audited(live, "gateway", "keys.rotate", admin.name)
     assert entry["reason"] == "It was in a chat."
 

@@ -51,7 +51,7 @@ async def test_pages_have_no_code_and_no_styles_of_their_own() -> None:
     for page in pages:
         assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", page)
         assert re.findall(r"<script([^>]*)>", page) == [
-            f' src="{Assets().address("htmx.min.js")}" defer'
+            f' src="{Assets().address(name)}" defer' for name in ("htmx.min.js", "forms.js")
         ]
 
 
