@@ -23,9 +23,12 @@ from services.console.failures import NO_ANSWER, sentence, wrong_values
 from services.console.forms import REASON, WrongValues, command_of, fields_of
 from services.console.rendering import Renderer
 from services.console.security import form_of
+from services.console.sent_forms import SentAlready, SentForms, new_form_number
 from services.console.sessions import see_other
 from services.console.values import Cell, cell, label, read
 from services.console.visits import Visit, visit_of
+
+_SENT_ALREADY = "This form was sent already, and is not carried out twice."
 
 
 class Actions:
@@ -41,6 +44,7 @@ class Actions:
         self._renderer = renderer
         self._cookies = cookies
         self._details = details
+        self._sent = SentForms()
 
     def add(self, router: web.UrlDispatcher, action: Action) -> None:
         async def asked(request: web.Request) -> web.StreamResponse:
@@ -86,6 +90,7 @@ class Actions:
             problems=problems or {},
             failure=failure,
             is_over=is_over,
+            form_number=new_form_number(),
             back=self._back(request, action),
         )
 
@@ -110,7 +115,13 @@ class Actions:
         fixed = _fixed(request, action)
         try:
             command = command_of(action.operation.command, typed | fixed)
-            answer = await visit.operators.ask(action.operation, command)
+            with self._sent.once(typed):
+                answer = await visit.operators.ask(action.operation, command)
+        except SentAlready:
+            said = f"{_SENT_ALREADY} {action.lost or 'Look at what came of it.'}"
+            return await self._page(
+                request, action, failure=said, status=HTTPStatus.CONFLICT, is_over=True
+            )
         except WrongValues as wrong:
             return await self._wrong(request, action, typed, wrong)
         except Invalid as invalid:

@@ -6,6 +6,7 @@ import html
 import re
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ from libs.contracts.wires import WireReason, WireState
 from services.console.application import SUBJECTS
 from services.console.declarations import Subject
 from services.console.pages import wires
-from tests.unit.console.browser import console
+from tests.unit.console.browser import Answer, console
 from tests.unit.console.gateway_double import AT, TOKEN
 from tests.unit.console.samples import (
     CUSTOMER_ID,
@@ -420,6 +421,34 @@ async def test_a_rotation_says_that_a_second_one_ends_the_first_secret() -> None
         page = await browser.get("/keys/sub_1/rotate")
 
     assert "a second rotation within the overlap ends the first secret at once" in page.text
+
+
+@pytest.mark.parametrize(
+    ("answer", "asked"), [(wire(), 1), (OutcomePending(), 1), (InvalidState("It is final."), 2)]
+)
+async def test_a_form_that_was_not_refused_is_carried_out_once(answer: Any, asked: int) -> None:
+    double = gateway()
+    double.answer(RESOLVE_WIRE, answer)
+    async with console(double) as browser:
+        form = {
+            "decision": "ask",
+            "reason": "Why.",
+            "form": form_number_of(await browser.get(RESOLVE)),
+        }
+        await browser.post(RESOLVE, form)
+        again = await browser.post(RESOLVE, form)
+        another = {**form, "form": form_number_of(await browser.get(RESOLVE))}
+        await browser.post(RESOLVE, another)
+
+    assert again.status == 409
+    assert ("was sent already" in again.text) == (asked == 1)
+    assert ('id="do"' in again.text) == (asked == 2)
+    assert len(double.commands(RESOLVE_WIRE)) == asked + 1
+
+
+def form_number_of(page: Answer) -> str:
+    [number] = re.findall(r'name="form" value="([\w-]+)"', page.text)
+    return str(number)
 
 
 async def test_an_empty_page_that_others_follow_says_so() -> None:
