@@ -18,14 +18,14 @@ from libs.contracts.errors import (
 )
 from services.console.cookies import Cookies
 from services.console.declarations import Action, DetailPage, filled, may
-from services.console.details import answer_of, facts_of, typed_of
+from services.console.details import facts_of, item_of, sections_of, typed_of
 from services.console.failures import NO_ANSWER, sentence, wrong_values
 from services.console.forms import REASON, WrongValues, command_of, fields_of
 from services.console.rendering import Renderer
 from services.console.security import form_of
 from services.console.sent_forms import SentAlready, SentForms, new_form_number
 from services.console.sessions import see_other
-from services.console.values import Cell, cell, label, read
+from services.console.values import NOTHING, Cell, cell, label, read
 from services.console.visits import Visit, visit_of
 
 _SENT_ALREADY = "This form was sent already, and is not carried out twice."
@@ -76,14 +76,21 @@ class Actions:
         if not may(visit.role, action.operation):
             raise InsufficientRole
         fixed = _fixed(request, action)
+        detail = self._details.get(action.item)
+        item = await self._item(request, detail, visit) if detail is not None else None
+        sections = (
+            sections_of(detail, item, visit.role)
+            if action.danger and detail is not None and item is not None
+            else []
+        )
         fields = fields_of(action.operation.command, {*fixed, *action.hidden, REASON})
         return self._renderer.page(
             request,
             "action.html",
             status=status,
             action=action,
-            fixed=[(label(name), cell(name, text)) for name, text in fixed.items()],
-            facts=await self._facts(request, action, visit),
+            facts=_facts(action, fixed, detail, item),
+            sections=sections,
             fields=fields,
             progress=_cells(answer, action.progress) if answer is not None else [],
             typed=typed or {},
@@ -94,20 +101,16 @@ class Actions:
             back=self._back(request, action),
         )
 
-    async def _facts(
-        self, request: web.Request, action: Action, visit: Visit
-    ) -> list[tuple[str, Cell]]:
-        """Of the item that it is about, where that has a page and is answered."""
-        detail = self._details.get(action.back)
-        if detail is None or not may(visit.role, detail.operation):
-            return []
+    async def _item(self, request: web.Request, detail: DetailPage, visit: Visit) -> Any:
+        """What the action is about; None where that is not answered."""
+        if not may(visit.role, detail.operation):
+            return None
         try:
-            item = await answer_of(detail, typed_of(request, detail.operation), visit.operators)
+            return await item_of(detail, request, visit.operators)
         except SessionEnded:
             raise
         except (BanksideError, web.HTTPNotFound, web.HTTPServiceUnavailable):
-            return []
-        return [fact for fact in facts_of(item, detail.without) if fact[1].text != "—"]
+            return None
 
     async def _do(self, request: web.Request, action: Action) -> web.StreamResponse:
         visit = visit_of(request)
@@ -184,6 +187,23 @@ class Actions:
 
 def _cells(answer: Any, names: Iterable[str]) -> list[tuple[str, Cell]]:
     return [(label(name), cell(name, read(answer, name))) for name in names]
+
+
+def _facts(
+    action: Action, fixed: Mapping[str, str], detail: DetailPage | None, item: Any
+) -> list[tuple[str, Cell]]:
+    """Of the item, where it is known, with the command's own value of what the item calls otherwise; else what the
+    address says.
+    """
+    decided = {label(name): cell(name, text) for name, text in fixed.items()}
+    if detail is None or item is None:
+        return [*decided.items()]
+    called = {label(name) for name, _ in action.called}
+    return [
+        (name, decided.get(name, shown) if name in called else shown)
+        for name, shown in facts_of(item, detail.without)
+        if shown.text != NOTHING.text
+    ]
 
 
 def _fixed(request: web.Request, action: Action) -> dict[str, str]:

@@ -54,6 +54,7 @@ class Action:
     Args:
         path: of its page, with fields of the item in braces.
         carries: further fields of the command that the item decides, in the query of links to the page.
+        finds: fields of the item that its own page needs besides, in the same query.
         called: what the item calls fields of the command, where it calls them otherwise.
         effect: what it will do, in one or two sentences.
         done: what the next page says.
@@ -76,6 +77,7 @@ class Action:
     effect: str
     done: str
     carries: tuple[str, ...] = ()
+    finds: tuple[str, ...] = ()
     called: tuple[tuple[str, str], ...] = ()
     done_by: Callable[[Any], str] = nothing
     when: Callable[[Any], bool] = always
@@ -92,9 +94,14 @@ class Action:
         return "action-" + self.title.lower().replace(" ", "-")
 
     @property
-    def back(self) -> str:
+    def item(self) -> str:
         """The path of the item or list that it belongs to."""
-        return self.then or self.path.rpartition("/")[0]
+        return self.path.rpartition("/")[0]
+
+    @property
+    def back(self) -> str:
+        """The path where it goes on."""
+        return self.then or self.item
 
     @property
     def fixed(self) -> tuple[str, ...]:
@@ -103,7 +110,8 @@ class Action:
 
     def link(self, item: Any) -> str:
         called = dict(self.called)
-        query = urlencode({n: plain(read(item, called.get(n, n))) for n in self.carries})
+        names = (*self.carries, *self.finds)
+        query = urlencode({n: plain(read(item, called.get(n, n))) for n in names})
         return filled(self.path, item, called) + (f"?{query}" if query else "")
 
 
@@ -205,7 +213,7 @@ class DetailPage:
         beside: values to compare.
         two_sides: two fields with objects to compare, member by member.
         sides: what the two sides are called.
-        single: what of the answer is the item.
+        single: what of the answer is the item, by the values of the path.
     """
 
     path: str
@@ -225,7 +233,7 @@ class DetailPage:
     actions: tuple[Action, ...] = ()
     each: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
     panels: tuple[Panel, ...] = ()
-    single: Callable[[Any], Any] = lambda answer: answer
+    single: Callable[[Any, Mapping[str, str]], Any] = lambda answer, _: answer
 
     def all_actions(self) -> Sequence[Action]:
         return [*self.actions, *(action for of_part in self.each.values() for action in of_part)]

@@ -70,8 +70,8 @@ def typed_of(request: web.Request, operation: Operation) -> dict[str, str]:
     return {name: text for name, text in given.items() if name in known}
 
 
-async def answer_of(page: DetailPage, typed: Mapping[str, str], operators: OperatorApi) -> Any:
-    """The item.
+async def item_of(page: DetailPage, request: web.Request, operators: OperatorApi) -> Any:
+    """The item that the path and the query name.
 
     Raises:
         BanksideError: as the gateway answered.
@@ -79,11 +79,11 @@ async def answer_of(page: DetailPage, typed: Mapping[str, str], operators: Opera
         HTTPServiceUnavailable: a service that may have the item does not answer.
     """
     try:
-        command = command_of(page.operation.command, typed)
+        command = command_of(page.operation.command, typed_of(request, page.operation))
     except WrongValues:
         raise web.HTTPNotFound from None
     answer = await operators.ask(page.operation, command)
-    item = page.single(answer)
+    item = page.single(answer, request.match_info)
     if item is not None:
         return item
     if unreachable := getattr(answer, "unreachable", ()):
@@ -207,7 +207,7 @@ class Details:
 
     async def _page(self, request: web.Request, page: DetailPage) -> web.Response:
         visit = visit_of(request)
-        item = await answer_of(page, typed_of(request, page.operation), visit.operators)
+        item = await item_of(page, request, visit.operators)
         panels = await gather_or_cancel(
             (
                 _panel(panel, item, visit)

@@ -1,5 +1,6 @@
 """Customers, their applications, and the steps of these at providers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from libs.contracts.operating import customers as o
@@ -37,10 +38,17 @@ def _is_refused_compensation(step: Any) -> bool:
     return step.compensation and step.state == "refused" and step.settled_at is None
 
 
+def _step(customer: o.OperatorCustomer, named: Mapping[str, str]) -> Any:
+    """No operation gets one step."""
+    wanted = (named["saga_id"], named["step"])
+    return next((step for step in customer.steps if (step.saga_id, step.step) == wanted), None)
+
+
 RESOLVE_STEP = Action(
     title="Resolve step",
     path="/saga-steps/{saga_id}/{step}/resolve",
     operation=saga_steps.RESOLVE_STEP,
+    finds=("customer_id",),
     effect="Says what became of a write at a provider whose answer never came. `absent`: the provider has nothing of"
     " it, so it is sent again. `done` wants the provider's answer, `refused` ends it.",
     done="The step is resolved.",
@@ -52,6 +60,7 @@ SETTLE_STEP = Action(
     title="Settle step",
     path="/saga-steps/{saga_id}/{step}/settle",
     operation=saga_steps.SETTLE_STEP,
+    finds=("customer_id",),
     effect="Says that a refused compensation was seen to at the provider. It is not shown as waiting any more; nothing"
     " is sent.",
     done="The compensation is settled.",
@@ -120,5 +129,16 @@ STEPS = ListPage(
     each=(RESOLVE_STEP, SETTLE_STEP),
 )
 
+STEP = DetailPage(
+    path="/saga-steps/{saga_id}/{step}",
+    title="Step",
+    operation=o.GET_CUSTOMER,
+    name="step",
+    parent=STEPS,
+    parts=("command",),
+    actions=(RESOLVE_STEP, SETTLE_STEP),
+    single=_step,
+)
+
 SUBJECT = Subject(LIST, (DETAIL,))
-SAGA_STEPS = Subject(STEPS)
+SAGA_STEPS = Subject(STEPS, (STEP,))

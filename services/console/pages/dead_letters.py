@@ -1,5 +1,6 @@
 """Dead letters: messages that a service refused."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from libs.contracts.operating import dead_letters as o
@@ -31,7 +32,7 @@ DISCARD = Action(
 )
 
 
-def _first(found: o.FoundDeadLetters) -> Any:
+def _first(found: o.FoundDeadLetters, _: Mapping[str, str]) -> Any:
     return found.letters[0] if found.letters else None
 
 

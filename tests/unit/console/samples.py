@@ -8,8 +8,9 @@ from typing import Any
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.operating.commands import OpenCommand
-from libs.contracts.operating.customers import OperatorCustomerSummary
+from libs.contracts.operating.customers import OperatorCustomer, OperatorCustomerSummary
 from libs.contracts.operating.pages import Listed
+from libs.contracts.operating.saga_steps import SagaStep
 from libs.contracts.operating.webhooks import LIST_EVENTS
 from libs.contracts.operating.wires import (
     GET_WIRE,
@@ -73,6 +74,38 @@ def customer() -> OperatorCustomerSummary:
         created_at=AT,
         updated_at=AT,
     )
+
+
+def saga_step() -> SagaStep:
+    """Of unknown outcome."""
+    return SagaStep(
+        saga_id=WIRE_ID,
+        step="core_customer",
+        tenant="acme",
+        customer_id=CUSTOMER_ID,
+        operation="onboarding.onboard_customer",
+        compensation=False,
+        state="intended",
+        outcome_unknown=True,
+        refusal_reason=None,
+        refusal_code=None,
+        intended_at=AT,
+        first_sent_at=AT,
+        last_asked_at=AT,
+        recorded_at=None,
+        settled_at=None,
+        resolution=None,
+        resolved_by=None,
+        resolution_reason=None,
+        resolved_at=None,
+        command_id=None,
+        command=None,
+    )
+
+
+def customer_with(*steps: SagaStep) -> OperatorCustomer:
+    values: dict[str, Any] = {"customer_id": CUSTOMER_ID, "steps": [*steps]}
+    return OperatorCustomer.model_construct(**values)
 
 
 def _wire_values() -> dict[str, Any]:

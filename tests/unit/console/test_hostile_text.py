@@ -24,6 +24,7 @@ import pytest_asyncio
 from libs.contracts.errors import InvalidState, LoginRefused
 from libs.contracts.model import Model
 from libs.contracts.operating.audit import LIST_AUDIT
+from libs.contracts.operating.customers import GET_CUSTOMER
 from libs.contracts.operating.overview import GET_OVERVIEW
 from libs.contracts.operating.search import SEARCH, FoundId, Kind
 from libs.contracts.operating.sessions import GET_SESSION, LOG_IN, SessionView
@@ -132,6 +133,8 @@ def answers() -> GatewayDouble:
     ]
     for operation in operations:
         double.answer(operation, hostile(operation.reply))
+    steps = double.answers[GET_CUSTOMER.name].steps
+    steps[0] = steps[0].model_copy(update={"saga_id": str(ID), "step": str(ID)})
     row = double.answers[LIST_AUDIT.name].items[0]
     entry = {name: attack(name) for name in ("actor", "action", "outcome", "reason", "tenant")}
     entry |= {"at": AT.isoformat(), "address": attack("address"), "request_id": attack("request")}
@@ -153,6 +156,7 @@ def address_of(page: ListPage | DetailPage | Action) -> str:
     query = {n: t for n, t in given.items() if n not in places_of(page.path)}
     if isinstance(page, Action):
         query = {n: t for n, t in query.items() if n in page.carries}
+        query |= dict.fromkeys(page.finds, str(ID))
     return filled(page.path, given) + (f"?{urlencode(query)}" if query else "")
 
 
@@ -198,7 +202,7 @@ async def test_each_column_is_text(shown: Shown, page: ListPage) -> None:
 async def test_each_field_of_an_item_is_text(shown: Shown, page: DetailPage) -> None:
     ids = {name: str(ID) for panel in page.panels for name in panel.filters.values()}
     answer = shown.double.answers[page.operation.name]
-    item = page.single(answer)
+    item = page.single(answer, dict.fromkeys(places_of(page.path), str(ID)))
     if ids:
         shown.double.answer(page.operation, answer.model_copy(update=ids))
     text = await seen_at(shown.browser, address_of(page))

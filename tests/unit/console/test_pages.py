@@ -18,7 +18,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
-from libs.contracts.operating.customers import LIST_CUSTOMERS
+from libs.contracts.operating.customers import GET_CUSTOMER, LIST_CUSTOMERS
 from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
 from libs.contracts.operating.differences import (
     EXPLAIN_DIFFERENCE,
@@ -27,11 +27,19 @@ from libs.contracts.operating.differences import (
     OperatorDifference,
     ReconciliationRun,
 )
-from libs.contracts.operating.feeds import LIST_FEEDS, Feed, GatheredFeeds
+from libs.contracts.operating.feeds import (
+    GET_FEED,
+    LIST_FEEDS,
+    Feed,
+    FeedStop,
+    FeedWithSkips,
+    GatheredFeeds,
+)
 from libs.contracts.operating.keys import CREATE_KEY, GET_KEY, ROTATE_KEY
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.resealing import RESEAL, KeyUse, ResealStep
+from libs.contracts.operating.saga_steps import LIST_STEPS
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
 from libs.contracts.operating.services import Gathered
 from libs.contracts.operating.webhooks import (
@@ -61,7 +69,9 @@ from tests.unit.console.samples import (
     WIRE_ID,
     command,
     customer,
+    customer_with,
     gateway,
+    saga_step,
     wire,
     wire_detail,
 )
@@ -351,6 +361,50 @@ async def test_a_wire_is_said_to_be_resolved_where_it_is() -> None:
         after = await browser.get(f"/wires/{WIRE_ID}")
 
     assert "The wire is resolved." in after.text
+
+
+async def test_the_page_of_a_skip_shows_the_entry_that_it_skips() -> None:
+    stop = FeedStop(
+        entry_position=41,
+        entry_type="wire.moved",
+        error="It has no amount.",
+        outline=None,
+        since=AT,
+        tried_at=AT,
+        tries=7,
+    )
+    feed = FeedWithSkips(service="payments", feed="wires", position=40, stop=stop, skips=[])
+    double = gateway()
+    double.answer(LIST_FEEDS, GatheredFeeds(feeds=[feed], unreachable=[]))
+    double.answer(GET_FEED, feed)
+    async with console(double) as browser:
+        listed = await browser.get("/feeds")
+        [skip] = re.findall(r'href="([^"]+/skip[^"]*)"', listed.text)
+        page = await browser.get(html.unescape(skip))
+
+    [facts, stopped] = re.findall(r'<dl class="facts".*?</dl>', page.text, re.DOTALL)
+    assert '<dt>Position</dt><dd><span class="text">41</span>' in facts
+    assert ">40<" not in page.text
+    assert "wire.moved" in stopped
+    assert "It has no amount." in stopped
+
+
+async def test_the_page_of_a_step_shows_the_customer_and_what_is_done_for_it() -> None:
+    step = saga_step()
+    double = gateway()
+    double.answer(LIST_STEPS, Listed(items=[step]))
+    double.answer(GET_CUSTOMER, customer_with(step))
+    async with console(double) as browser:
+        listed = await browser.get("/saga-steps?kind=unknown")
+        [resolve] = re.findall(r'href="([^"]+/resolve[^"]*)"', listed.text)
+        page = await browser.get(html.unescape(resolve))
+        double.answer(GET_CUSTOMER, customer_with())
+        elsewhere = await browser.get(html.unescape(resolve))
+
+    assert f"/customers/{CUSTOMER_ID}" in page.text
+    assert "onboarding.onboard_customer" in page.text
+    assert elsewhere.status == 200
+    assert "onboarding.onboard_customer" not in elsewhere.text
 
 
 async def test_a_form_cannot_name_another_thing_than_its_page() -> None:
