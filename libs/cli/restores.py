@@ -77,7 +77,7 @@ def declare(service: Service, /, *, reason: str, json: Flag = False) -> int:
 
 @app.command
 def close(service: Service, /, *, reason: str, json: Flag = False) -> int:
-    """Say that what was missing has been seen to: first sends are sent at once again.
+    """Say that what was missing in all open cases has been seen to: first sends are sent at once again.
 
     Such as `bankside restores close payments --reason "all differences are explained"`.
 
@@ -86,12 +86,13 @@ def close(service: Service, /, *, reason: str, json: Flag = False) -> int:
         reason: What was found.
         json: Print one JSON document.
     """
-    ask(
+    decided = ask(
         contract.CLOSE_RESTORES,
-        contract.DecideOnRestoreOf(service=service, reason=reason_of(reason)),
+        contract.CloseRestoresOf(service=service, reason=reason_of(reason)),
     )
     if json:
         print_json({"service": service, "closed": True})
     else:
-        console().print(f"{service} sends at once again.")
+        cases = "1 case is" if decided.closed == 1 else f"{decided.closed} cases are"
+        console().print(f"{cases} closed: {service} sends at once again.")
     return 0

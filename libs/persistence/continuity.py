@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import structlog
 from prometheus_client import Gauge
@@ -150,6 +150,7 @@ _CLOSE = (
     update(table)
     .where(_IS_OPEN)
     .values(closed_at=func.clock_timestamp(), closed_by=bindparam("by"), reason=bindparam("why"))
+    .returning(func.cardinality(table.c.missing_records))
 )
 
 
@@ -316,7 +317,7 @@ async def declare(connection: AsyncConnection, why: str) -> None:
     await connection.execute(_DECLARE, {"records": [why]})
 
 
-async def close(connection: AsyncConnection, *, by: str, reason: str) -> int:
-    """Close the open cases by an operator's decision; how many there were."""
-    closed: Any = await connection.execute(_CLOSE, {"by": by, "why": reason})
-    return int(closed.rowcount)
+async def close(connection: AsyncConnection, *, by: str, reason: str) -> Sequence[int]:
+    """Close the open cases by an operator's decision; of each, how many records were missing."""
+    closed = await connection.execute(_CLOSE, {"by": by, "why": reason})
+    return list(closed.scalars())

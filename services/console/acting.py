@@ -25,9 +25,12 @@ from services.console.rendering import Renderer
 from services.console.security import form_of
 from services.console.sent_forms import SentAlready, SentForms, new_form_number
 from services.console.sessions import see_other
-from services.console.values import NOTHING, Cell, cell, label, read
+from services.console.values import NOTHING, Cell, cell, label, plain, read
 from services.console.visits import Visit, visit_of
 
+_NOTHING_SEEN = (
+    "What it is about is over, or its service does not answer: there is nothing to decide on."
+)
 _SENT_ALREADY = "This form was sent already, and is not carried out twice."
 
 
@@ -78,12 +81,15 @@ class Actions:
         fixed = _fixed(request, action)
         detail = self._details.get(action.item)
         item = await self._item(request, detail, visit) if detail is not None else None
+        if action.seen and item is None:
+            failure, is_over = failure or _NOTHING_SEEN, True
+        seen = {name: plain(read(item, name)) for name in action.seen}
         sections = (
             sections_of(detail, item, visit.role)
             if action.danger and detail is not None and item is not None
             else []
         )
-        fields = fields_of(action.operation.command, {*fixed, *action.hidden, REASON})
+        fields = fields_of(action.operation.command, {*fixed, *action.seen, *action.hidden, REASON})
         return self._renderer.page(
             request,
             "action.html",
@@ -91,6 +97,7 @@ class Actions:
             action=action,
             facts=_facts(action, fixed, detail, item),
             sections=sections,
+            seen=seen,
             fields=fields,
             progress=_cells(answer, action.progress) if answer is not None else [],
             typed=typed or {},

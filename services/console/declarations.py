@@ -56,6 +56,8 @@ class Action:
         carries: further fields of the command that the item decides, in the query of links to the page.
         finds: fields of the item that its own page needs besides, in the same query.
         called: what the item calls fields of the command, where it calls them otherwise.
+        seen: further fields of the command whose values are those that its page shows of the item; without the item
+            there is nothing to decide on.
         effect: what it will do, in one or two sentences.
         done: what the next page says.
         done_by: what it says of this command instead, where it depends on the command; else nothing.
@@ -79,6 +81,7 @@ class Action:
     carries: tuple[str, ...] = ()
     finds: tuple[str, ...] = ()
     called: tuple[tuple[str, str], ...] = ()
+    seen: tuple[str, ...] = ()
     done_by: Callable[[Any], str] = nothing
     when: Callable[[Any], bool] = always
     danger: bool = False

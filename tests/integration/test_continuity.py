@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import InternalError, ProviderTimeout
+from libs.contracts.errors import InternalError, InvalidState, ProviderTimeout
 from libs.contracts.operating.audit import ListAudit
 from libs.contracts.operating.overview import (
     OVERVIEW_OF,
@@ -21,7 +21,9 @@ from libs.contracts.operating.overview import (
     ServiceOverview,
     WaitingKind,
 )
+from libs.contracts.operating.restores import CloseRestores, RestoreDecided
 from libs.handling.operating.audit_rows import AuditRows
+from libs.handling.operating.restores import Restores
 from libs.handling.operating.serving import operating_handlers
 from libs.persistence import continuity
 from libs.persistence.async_engine import AsyncConnection
@@ -144,7 +146,8 @@ async def cases(database: Database) -> list[list[str]]:
 
 async def close(database: Database) -> int:
     async with database.transaction() as connection:
-        return await continuity.close(connection, by="ada", reason="The wire is explained.")
+        closed = await continuity.close(connection, by="ada", reason="The wire is explained.")
+        return len(closed)
 
 
 async def first_seen(database: Database) -> list[datetime]:
@@ -294,6 +297,29 @@ async def test_a_database_that_went_back_is_not_trusted_after_another_start(
     await check.check()
 
     assert not await is_trusted(database)
+
+
+async def test_cases_with_more_than_the_operator_has_seen_stay_open(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    await check.check()
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    bank.holds = ["w_1", "w_2", "w_3"]
+    await check.check()
+    restores = Restores("payments", database)
+    seen = CloseRestores(reason="The wire is explained.", missing=1)
+
+    with pytest.raises(InvalidState):
+        await restores.close(OPERATOR, seen, 0.0)
+    opened = await cases(database)
+    missing = sum(map(len, opened))
+    closed = await restores.close(OPERATOR, seen.model_copy(update={"missing": missing}), 0.0)
+
+    assert len(opened) == 2
+    assert closed.data == RestoreDecided(service="payments", closed=2)
+    assert await cases(database) == []
 
 
 async def test_an_operator_closes_the_case_of_what_was_missing_and_of_nothing_that_is_missing_later(

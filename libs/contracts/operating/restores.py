@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from http import HTTPMethod
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
 
 from libs.contracts import errors as e
 from libs.contracts import fields as f
@@ -59,7 +61,20 @@ class DecideOnRestore(Write):
 
 
 class DecideOnRestoreOf(DecideOnRestore):
-    """All open cases of a service are closed: what was done, or found, is the `reason`."""
+    """A service's database was restored: what was done is the `reason`."""
+
+    service: Service
+
+
+class CloseRestores(DecideOnRestore):
+    """All open cases are closed: what was found is the `reason`."""
+
+    missing: Annotated[int, Field(ge=0)] | None = None
+    """How many missing records all open cases have, as they were seen: with another number by now none is closed."""
+
+
+class CloseRestoresOf(CloseRestores):
+    """All open cases of a service are closed: what was found is the `reason`."""
 
     service: Service
 
@@ -86,7 +101,7 @@ DECLARE_OF = for_each_service(
 CLOSE_OF = for_each_service(
     SERVICES,
     "close_restores",
-    command=DecideOnRestore,
+    command=CloseRestores,
     reply=RestoreDecided,
     errors=(e.InvalidState,),
     changes=True,
@@ -122,7 +137,7 @@ CLOSE_RESTORES = Operation(
     method=HTTPMethod.POST,
     path="/operator/restores/close",
     role=Role.OPERATOR,
-    command=DecideOnRestoreOf,
+    command=CloseRestoresOf,
     reply=RestoreDecided,
     message="Restores closed",
     errors=(e.NotFound, e.InvalidState),

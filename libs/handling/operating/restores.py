@@ -54,11 +54,16 @@ class Restores:
         return Result(data=contract.RestoreDecided(service=self._service, closed=0))
 
     async def close(
-        self, principal: Principal, command: contract.DecideOnRestore, _: float
+        self, principal: Principal, command: contract.CloseRestores, _: float
     ) -> Result:
         async with self._database.transaction() as connection:
             closed = await continuity.close(connection, by=principal.actor, reason=command.reason)
             if not closed:
                 raise e.InvalidState(f"Nothing is missing from the database of {self._service}.")
+            if command.missing is not None and sum(closed) != command.missing:
+                raise e.InvalidState(
+                    f"{command.missing} records were seen to be missing, and there are {sum(closed)} by now: look at"
+                    " the cases again. None is closed."
+                )
             await record(connection, principal, "restores.close", reason=command.reason)
-        return Result(data=contract.RestoreDecided(service=self._service, closed=closed))
+        return Result(data=contract.RestoreDecided(service=self._service, closed=len(closed)))

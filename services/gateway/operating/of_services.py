@@ -62,7 +62,7 @@ class OfServices:
                 restores.DECLARE_OF, restores.DecideOnRestore
             ),
             restores.CLOSE_RESTORES.name: self._passed_on(
-                restores.CLOSE_OF, restores.DecideOnRestore
+                restores.CLOSE_OF, restores.CloseRestores
             ),
             audit.LIST_AUDIT.name: self._passed_on(audit.LIST_OF, audit.ListAudit),
             resealing.RESEAL.name: self._passed_on(resealing.RESEAL_OF, resealing.Reseal),

@@ -77,7 +77,7 @@ def test_an_action_fits_its_operation(action: Action) -> None:
 
     assert REASON in fields
     assert not action.operation.is_read
-    assert {*action.fixed, *action.hidden} <= {*fields}
+    assert {*action.fixed, *action.seen, *action.hidden} <= {*fields}
     assert [name for name in (*action.shown, *action.progress) if not has(reply, name)] == []
     assert bool(action.unfinished) == has(reply, "next")
     assert {*places_of(action.back)} <= {*places_of(action.path)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import replace
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -39,6 +40,14 @@ from libs.contracts.operating.keys import CREATE_KEY, GET_KEY, ROTATE_KEY
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.resealing import RESEAL, KeyUse, ResealStep
+from libs.contracts.operating.restores import (
+    CLOSE_RESTORES,
+    LIST_RESTORES,
+    CloseRestoresOf,
+    GatheredRestores,
+    Restore,
+    RestoreDecided,
+)
 from libs.contracts.operating.saga_steps import LIST_STEPS
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
 from libs.contracts.operating.services import Gathered
@@ -387,6 +396,38 @@ async def test_the_page_of_a_skip_shows_the_entry_that_it_skips() -> None:
     assert ">40<" not in page.text
     assert "wire.moved" in stopped
     assert "It has no amount." in stopped
+
+
+def restore(since: datetime, *missing: str) -> Restore:
+    return Restore(
+        service="payments", since=since, missing=len(missing), missing_records=[*missing]
+    )
+
+
+async def test_all_cases_of_a_service_are_closed_as_its_page_showed_them() -> None:
+    cases = [restore(AT, "bank: w_1"), restore(AT + timedelta(hours=1), "bank: w_2", "bank: w_3")]
+    found = GatheredRestores(restores=cases, services=["payments"], unreachable=[])
+    double = gateway()
+    double.answer(LIST_RESTORES, found)
+    double.answer(CLOSE_RESTORES, InvalidState("There are 4 by now."))
+    async with console(double) as browser:
+        listed = await browser.get("/restores")
+        page = await browser.get("/restores/payments/close")
+        form = {"missing": "3", "reason": "They were mended.", "service": "onboarding"}
+        refused = await browser.post("/restores/payments/close", form)
+        double.answer(CLOSE_RESTORES, RestoreDecided(service="payments", closed=2))
+        closed = await browser.post("/restores/payments/close", form)
+        double.answer(LIST_RESTORES, found.model_copy(update={"restores": []}))
+        over = await browser.get("/restores/payments/close")
+
+    assert listed.text.count('href="/restores/payments/close"') == 2
+    assert all(record in page.text for record in ("w_1", "w_2", "w_3"))
+    assert 'name="missing" value="3"' in page.text
+    assert "There are 4 by now." in refused.text
+    assert closed.location == "/restores"
+    expected = CloseRestoresOf(service="payments", missing=3, reason="They were mended.")
+    assert double.commands(CLOSE_RESTORES) == [expected, expected]
+    assert 'id="do"' not in over.text
 
 
 async def test_the_page_of_a_step_shows_the_customer_and_what_is_done_for_it() -> None:
