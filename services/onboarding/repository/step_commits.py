@@ -74,7 +74,7 @@ _LOCK_FREE = """
 _LOCK = "SELECT FROM customers WHERE customer_id = $1 FOR NO KEY UPDATE"
 
 # `LIMIT cardinality(…)` leaves the arrays whole; PostgreSQL then takes them for one row, and finds each row by its key.
-# Where the database may have gone back, the intent is as old as a send in the lost history may be.
+# Where the database may have gone back, the intent is as old as a send in the lost history may be, as in `steps`.
 _ADVANCE = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[]) AS a (command_id, lease) LIMIT cardinality($1)
@@ -84,7 +84,8 @@ _ADVANCE = """
         FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
         ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     ), life AS MATERIALIZED (
-        SELECT lost_history_seconds() AS lost_seconds, lost_history_began_seconds() AS lost_began_seconds
+        SELECT lost_history_seconds() AS lost_seconds, least(lost_history_began_seconds(),
+            extract(epoch FROM clock_timestamp())::double precision) AS lost_began_seconds
         WHERE cardinality($7::uuid[]) > 0
     ), done AS (
         UPDATE saga_steps s SET state = 'done', result = d.result::jsonb, recorded_at = clock_timestamp()
@@ -115,7 +116,6 @@ _ADVANCE = """
             CASE WHEN life.lost_seconds IS NULL THEN clock_timestamp()
                 WHEN n.is_new THEN clock_timestamp()
                     - make_interval(secs => least(life.lost_began_seconds, coalesce(held.accepted_seconds, 0)))
-                WHEN life.lost_began_seconds = 'infinity' THEN '-infinity'
                 ELSE clock_timestamp() - make_interval(secs => life.lost_began_seconds) END
         FROM (
             SELECT * FROM unnest($7::uuid[], $8::bool[], $9::uuid[], $10::text[], $11::text[], $12::uuid[], $13::text[],

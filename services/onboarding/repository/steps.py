@@ -22,7 +22,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    literal,
     literal_column,
     not_,
     or_,
@@ -47,7 +46,10 @@ _T = saga_steps.c
 _IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
 _IS_INTENDED = _T.state == "intended"
 _NOW = func.clock_timestamp()
-
+_EPOCH = cast(literal_column("'epoch'"), INSTANT)
+"""Of 1970: where no life of the database is known that was trusted, what it lost may be as old as this. Ages and times
+stay finite: PostgreSQL before 17 subtracts no others.
+"""
 
 _FIND = (
     select(
@@ -65,10 +67,13 @@ _FIND = (
         _T.refusal_code,
         _T.last_sent_at,
         seconds_since(_T.resolved_at).label("resolved_seconds_ago"),
-        seconds_since(_T.first_sent_at).label("first_sent_seconds_ago"),
+        # The release before wrote `-infinity`. Without a last send it is not read.
+        seconds_since(func.greatest(_T.first_sent_at, _EPOCH)).label("first_sent_seconds_ago"),
         seconds_since(_T.last_sent_at).label("last_sent_seconds_ago"),
         func.lost_history_seconds().label("lost_seconds"),
-        func.lost_history_began_seconds().label("lost_began_seconds"),
+        func.least(func.lost_history_began_seconds(), seconds_since(_EPOCH)).label(
+            "lost_began_seconds"
+        ),
         _NOW.label("now"),
         select(seconds_since(inbox.c.accepted_at))
         .where(inbox.c.command_id == bindparam("by_command", type_=UUID_TYPE))
@@ -93,11 +98,8 @@ _MAY_BE_OLDER = (
     update(saga_steps)
     .where(_IS_THE_STEP)
     .values(
-        first_sent_at=case(
-            (literal(float("inf"), Double) == _AGO, cast(literal_column("'-infinity'"), INSTANT)),
-            else_=func.least(
-                _T.first_sent_at, _NOW - func.make_interval(0, 0, 0, 0, 0, 0, _AGO, type_=Interval)
-            ),
+        first_sent_at=func.least(
+            _T.first_sent_at, _NOW - func.make_interval(0, 0, 0, 0, 0, 0, _AGO, type_=Interval)
         )
     )
 )

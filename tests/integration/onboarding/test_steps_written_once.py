@@ -198,6 +198,31 @@ async def test_what_a_lost_history_may_have_sent_stays_as_old_when_the_database_
     assert distrusted.write.calls == ["find", "find"]
 
 
+@pytest.mark.parametrize("recorded", ["first_sent_at", "'-infinity'"], ids=["now", "before"])
+async def test_what_was_lost_where_no_life_was_trusted_before_may_be_of_any_age(
+    distrusted: Steps, recorded: str
+) -> None:
+    """The release before recorded it as infinitely old."""
+    async with distrusted.database.transaction() as connection:
+        await connection.execute(text("DELETE FROM database_life WHERE checked_at IS NOT NULL"))
+    await distrusted.accept_as(uuid5(uuid4(), "key"))
+    distrusted.write.answers += [Unknown("timed_out"), Absent(), Absent()]
+    with pytest.raises(OutcomePending):
+        await distrusted.drive()
+    assert (await distrusted.row()).first_sent_at.year == 1970
+    async with distrusted.database.transaction() as connection:
+        await connection.execute(
+            text(f"UPDATE saga_steps SET first_sent_at = {recorded} WHERE saga_id = :id"),
+            {"id": distrusted.name.saga_id},
+        )
+
+    for _ in range(2):
+        with pytest.raises(NeedsOperator):
+            await distrusted.drive()
+
+    assert distrusted.write.calls == ["find", "find", "find"]
+
+
 async def test_what_an_operator_found_absent_is_sent_while_the_database_is_in_doubt(
     distrusted: Steps,
 ) -> None:
