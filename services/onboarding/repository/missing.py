@@ -26,6 +26,7 @@ from libs.contracts.ids import parse_id
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
 from libs.persistence.tables import UUID_TYPE
+from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, persons, saga_steps
 
 _C = customers.c
@@ -62,9 +63,11 @@ def _comparison(known: ColumnElement[Any], is_settled: ColumnElement[bool]) -> S
 
 _AT_IDENTITY = _comparison(true(), _C.status != CustomerStatus.PENDING.value)
 _IS_AT_CORE = _C.core_id.is_not(None)
+# Of a customer that came to its end the steps are purged, and nothing is sent to core banking any more.
 _AT_CORE = _comparison(
     or_(
         _IS_AT_CORE,
+        _C.status.in_([status.value for status in FINAL]),
         exists().where(
             saga_steps.c.customer_id == _C.customer_id,
             saga_steps.c.tenant == _C.tenant,

@@ -138,6 +138,25 @@ async def test_a_customer_at_core_banking_that_was_never_sent_there_is_a_case(ch
     assert await check.missing() == [f"core: {customer_id}"]
 
 
+async def test_a_denied_customer_at_core_banking_is_known_though_its_steps_are_purged(
+    check: Check,
+) -> None:
+    ours = [str(check.file.customer.customer_id), str(check.file.persons[0].person_id)]
+    check.lists.customers["core"] = ours
+    async with check.database.transaction() as connection:
+        await connection.execute(
+            text(
+                "UPDATE customers SET core_id = NULL, status = 'denied'"
+                " WHERE customer_id = CAST(:id AS uuid)"
+            ),
+            {"id": ours[0]},
+        )
+
+    await check.continuity.check()
+
+    assert await check.missing() == []
+
+
 @pytest.mark.parametrize("compare", [compare_at_identity, compare_at_core])
 async def test_customers_are_compared_by_indexes_however_many_there_are(
     check: Check, compare: Any
