@@ -11,13 +11,7 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import bindparam, func, literal, select
 
-from libs.contracts.errors import (
-    ApproverIsInitiator,
-    InvalidState,
-    NotFound,
-    OutcomePending,
-    Unavailable,
-)
+from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound, Unavailable
 from libs.contracts.payments_operations import APPROVE_WIRE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
@@ -26,6 +20,7 @@ from libs.handling.periodic import repeat
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
+from libs.persistence.lost_history import has_lost_history
 from services.payments import states
 from services.payments.models import WireRecord
 from services.payments.reasons import Why
@@ -70,7 +65,7 @@ async def approve(
     _require_decidable(wire, principal)
     if wire.approval_expires_at is not None and wire.approval_expires_at <= now:
         # Of a database that went back it may be the approval that is missing, while the bank carried the wire out.
-        is_mended = principal.operator is not None and await send_marks.has_lost_history(connection)
+        is_mended = principal.operator is not None and await has_lost_history(connection)
         if not is_mended:
             raise InvalidState("The wire waited for approval for too long.")
     await policies.lock_limits(connection, wire.tenant, wire.customer_id)
@@ -123,7 +118,7 @@ async def approve_as_operator(
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
         approved = await approve(connection, rules, principal, wire, command_id, reason)
-        if await send_marks.has_lost_history(connection):
+        if await has_lost_history(connection):
             # So that the bank is asked first also where the case is closed before the send is driven.
             await send_marks.begin_send(connection, transaction_id)
         await enqueue(
@@ -176,7 +171,7 @@ async def expire_for_ever(database: Database) -> NoReturn:
 async def expire(database: Database) -> int:
     """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were."""
     async with database.transaction() as connection:
-        if await send_marks.has_lost_history(connection):
+        if await has_lost_history(connection):
             return 0
         found = await connection.execute(_EXPIRED, {"limit": EXPIRED_TOGETHER})
         expired = await wires.lock(connection, [row.transaction_id for row in found])
@@ -197,16 +192,8 @@ async def require_certainly_unsent(connection: AsyncConnection) -> None:
     """Raises Unavailable, which no key keeps: this database may have gone back, as after each start of its server until
     it is checked, and the bank may have had a send that it does not know of.
     """
-    if await send_marks.has_lost_history(connection):
+    if await has_lost_history(connection):
         raise Unavailable("It is being found out whether the wire was sent. Try again later.")
-
-
-async def require_nothing_lost(connection: AsyncConnection) -> None:
-    """Raises OutcomePending: this database may have gone back, and the bank may have carried out what it does not know
-    of. A refusal would be kept under the request's key.
-    """
-    if await send_marks.has_lost_history(connection):
-        raise OutcomePending
 
 
 def _require_decidable(wire: WireRecord, principal: Principal) -> None:

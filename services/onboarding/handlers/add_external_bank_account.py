@@ -15,12 +15,15 @@ from libs.contracts.errors import (
 )
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.persistence import inbox_acceptance
+from libs.persistence.lost_history import require_nothing_lost
 from libs.providers.outcomes import Reason
 from libs.runtime.crash import crash_point
 from services.onboarding.handlers.amendment import refuse_to_overtake, refuse_when_final
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import derived
 from services.onboarding.models import CustomerRecord
+from services.onboarding.ordering import ordering_key
 from services.onboarding.ports import LinkedAccount
 from services.onboarding.repository import steps
 from services.onboarding.repository.sagas import saga_id_of
@@ -70,19 +73,27 @@ class AddExternalBankAccountHandler:
 
         Raises:
             NotFound, InvalidState, AlreadyExists: the caller's fault.
-            OutcomePending: its onboarding is not over.
+            OutcomePending: its onboarding is not over; or for NotFound and AlreadyExists, while this database may have
+                gone back.
             NeedsOperator: an earlier change of the customer is not over.
         """
         tenant, store = drive.principal.tenant, self._parts.store
-        async with drive.transaction() as connection:
-            done = await store.external_accounts.find_draft(connection, tenant, draft_id)
-            if done is not None and done.external_account_id is not None:
-                return done.external_account_id
+        # An account that was lost is linked again by its own command: this one may be older, and have no order yet.
+        async with drive.database.transaction() as connection:
             owner = await store.external_accounts.customer_of(
                 connection, tenant, command.external_bank_account_id
             )
             if owner is None:
+                await require_nothing_lost(connection)
                 raise NotFound
+            key = ordering_key(tenant, owner)
+            has_just_got_one = await inbox_acceptance.give_order(connection, drive.command_id, key)
+        if has_just_got_one:
+            raise OutcomePending
+        async with drive.transaction() as connection:
+            done = await store.external_accounts.find_draft(connection, tenant, draft_id)
+            if done is not None and done.external_account_id is not None:
+                return done.external_account_id
             customer = (await self._parts.locked_file(connection, tenant, owner)).customer
             # What has begun is driven to its end, also when the customer's came before it.
             if not await steps.has_saga_begun(connection, tenant, saga_id):
@@ -93,6 +104,7 @@ class AddExternalBankAccountHandler:
             if await store.external_accounts.has_number(
                 connection, tenant, customer.customer_id, command.external_bank_account
             ):
+                await require_nothing_lost(connection)
                 raise _already_linked()
         return customer
 

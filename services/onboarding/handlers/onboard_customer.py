@@ -8,6 +8,7 @@ from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
 from libs.contracts.errors import OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.persistence.lost_history import require_nothing_lost
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
@@ -85,12 +86,15 @@ class OnboardCustomerHandler:
 
         Raises:
             AlreadyExists: the partner has a customer with this EIN, or a person with one of the ids.
+            OutcomePending: for AlreadyExists, while this database may have gone back.
         """
         application = self._application(saga, command)
         crash_point("onboarding.application.committing")
         try:
             recorded = await saga.drive.commit(RECORD_APPLICATION, application)
         except ApplicationConflict as conflict:
+            async with saga.drive.transaction() as connection:
+                await require_nothing_lost(connection)
             raise taken(str(conflict), conflict.customer_id) from None
         crash_point("onboarding.application.committed")
         saga.intended(VERIFY_BUSINESS, recorded.begun)

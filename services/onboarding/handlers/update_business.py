@@ -16,6 +16,7 @@ from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.onboarding import amending, states
 from services.onboarding.handlers.amendment import (
@@ -86,7 +87,8 @@ class UpdateBusinessHandler:
 
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
-            OutcomePending: its onboarding is not over.
+            OutcomePending: its onboarding is not over; or for NotFound and AlreadyExists, while this database may have
+                gone back.
             NeedsOperator: an earlier change of the customer is not over, or as `refuse_what_has_begun`.
             StepRefused: as `refuse_what_has_begun`.
         """
@@ -95,6 +97,7 @@ class UpdateBusinessHandler:
         async with drive.transaction() as connection:
             customer = await store.customers.find(connection, tenant, customer_id, lock=True)
             if customer is None:
+                await require_nothing_lost(connection)
                 raise NotFound
             has_begun = await steps.has_saga_begun(connection, tenant, saga_id)
             # What has begun is driven to its end, also when the customer's came before it.
@@ -117,11 +120,16 @@ class UpdateBusinessHandler:
     async def _take_ein(
         self, connection: AsyncConnection, customer: CustomerRecord, amended: Business
     ) -> None:
-        """Raises AlreadyExists: the EIN is another customer's."""
+        """
+        Raises:
+            AlreadyExists: the EIN is another customer's.
+            OutcomePending: likewise, while this database may have gone back.
+        """
         digests = self._parts.store.vault.ein_digests(amended.ein)
         customer_id = customer.customer_id
         holders = await ein_holds.take(connection, customer.tenant, customer_id, digests)
         if holders != [customer_id]:
+            await require_nothing_lost(connection)
             other = next((holder for holder in holders if holder != customer_id), None)
             raise taken(ein_holds.EIN_TAKEN, other)
 

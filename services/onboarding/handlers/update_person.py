@@ -13,6 +13,7 @@ from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.lost_history import require_nothing_lost
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
@@ -105,7 +106,8 @@ class UpdatePersonHandler:
 
         Raises:
             NotFound, InvalidState, Invalid: the caller's fault.
-            OutcomePending: the onboarding of its business is not over.
+            OutcomePending: the onboarding of its business is not over; or for NotFound, while this database may have
+                gone back.
             NeedsOperator: an earlier change of the customer is not over, or as `refuse_what_has_begun`.
             StepRefused: as `refuse_what_has_begun`.
         """
@@ -115,6 +117,7 @@ class UpdatePersonHandler:
         async with drive.database.transaction() as connection:
             customer_id = await store.persons.customer_of(connection, tenant, person_id)
             if customer_id is None:
+                await require_nothing_lost(connection)
                 raise NotFound
             key = ordering_key(tenant, customer_id)
             has_just_got_one = await inbox_acceptance.give_order(connection, drive.command_id, key)

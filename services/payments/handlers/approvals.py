@@ -8,8 +8,9 @@ from libs.contracts.result import Result
 from libs.contracts.wires import ApproveWire, DeclineWire
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
-from services.payments.approving import approve, decline, require_nothing_lost
+from services.payments.approving import approve, decline
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, WireRecord
 from services.payments.reasons import naming

@@ -19,8 +19,8 @@ from libs.contracts.errors import Conflict, NotFound
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
+from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
-from services.payments.approving import require_nothing_lost
 from services.payments.business_days import after_business_days
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, Payee, Step, WireRecord

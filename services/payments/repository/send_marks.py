@@ -38,7 +38,6 @@ _LOST_HISTORY = select(
         seconds_since(inbox.c.accepted_at), func.lost_history_began_seconds(type_=Double)
     ).label("first_seconds"),
 ).where(inbox.c.command_id == bindparam("id"))
-_HAS_LOST_HISTORY = select(_LOST_SECONDS.is_not(None))
 
 
 async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
@@ -60,11 +59,6 @@ async def restore_last_sent_at(
 async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> None:
     """Note that the send that began certainly did not happen, and that there was no other."""
     await connection.execute(_WITHDRAW_SEND, {"id": transaction_id})
-
-
-async def has_lost_history(connection: AsyncConnection) -> bool:
-    """Whether this database may lack sends that were made. See `libs.persistence.continuity`."""
-    return bool((await connection.execute(_HAS_LOST_HISTORY)).scalar_one())
 
 
 async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Earlier | None:

@@ -338,7 +338,9 @@ async def test_an_onboarding_that_ends_late_names_its_own_external_account(
     added = AddExternalBankAccount.model_validate(
         {"external_bank_account_id": known, "external_bank_account": bank_account()}
     )
-    await handling.drive(await handling.accept(table.ADD_EXTERNAL_BANK_ACCOUNT.name), added)
+    adding = await handling.accept(table.ADD_EXTERNAL_BANK_ACCOUNT.name)
+    await handling.order(adding)
+    await handling.drive(adding, added)
 
     again = await handling.drive(leased, command)
 

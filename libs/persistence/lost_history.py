@@ -1,0 +1,26 @@
+"""Whether this database may lack commits that were made: see `continuity`."""
+
+from __future__ import annotations
+
+from sqlalchemy import Double, func, select
+
+from libs.contracts.errors import OutcomePending
+from libs.persistence.async_engine import AsyncConnection
+
+_HAS_LOST_HISTORY = select(func.lost_history_seconds(type_=Double).is_not(None))
+
+
+async def has_lost_history(connection: AsyncConnection) -> bool:
+    """Whether a provider may hold what was sent in a history that this database lost."""
+    return bool((await connection.execute(_HAS_LOST_HISTORY)).scalar_one())
+
+
+async def require_nothing_lost(connection: AsyncConnection) -> None:
+    """To be called before a command of which nothing is known to be sent is refused for good by what is stored: the
+    refusal would be kept under its key, and the provider may have carried the command out in a history that was lost.
+
+    Raises:
+        OutcomePending: this database may have gone back.
+    """
+    if await has_lost_history(connection):
+        raise OutcomePending
