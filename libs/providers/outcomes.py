@@ -10,7 +10,7 @@ An adapter passes no HTTP status, error code or state name of its provider on, e
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -32,7 +32,14 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Accepted(Generic[AnswerT_co]):
+    """It happened.
+
+    Args:
+        was_found: the answer is that of an earlier send, and was looked up.
+    """
+
     answer: AnswerT_co
+    was_found: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

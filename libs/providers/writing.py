@@ -188,4 +188,4 @@ def _may_arrive(write: ProviderWrite[AnswerT], attempt: Attempt, earlier: Earlie
 def _looked_up(found: Accepted[AnswerT] | Refused | Unknown) -> Outcome[AnswerT]:
     if isinstance(found, Unknown):
         return Unknown(found.why, sent=False, needs_operator=found.needs_operator)
-    return found
+    return replace(found, was_found=True) if isinstance(found, Accepted) else found

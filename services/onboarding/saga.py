@@ -80,6 +80,8 @@ class Saga:
     def __init__(self, drive: Drive, name: SagaName) -> None:
         self.drive = drive
         self.name = name
+        self.found: set[str] = set()
+        """Steps whose provider had carried them out before this drive, which has looked them up."""
         self._intended: dict[str, Begun] = {}
         """Steps whose intent this drive has committed, and that it has not sent yet."""
         self._deadlines: dict[str, float] = {}
@@ -191,6 +193,8 @@ class Saga:
                 key = derived(self.name.saga_id, step)
                 attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, earlier)
                 outcome = await write_once(write, attempt)
+                if isinstance(outcome, Accepted) and outcome.was_found:
+                    self.found.add(step)
         return await self._conclude(step, outcome, record, following, last_sent_at)
 
     async def _begin(self, step: str, *, compensation: bool) -> Done | StepRefusal | Begun:

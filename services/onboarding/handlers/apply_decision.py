@@ -39,11 +39,14 @@ class ApplyDecision(msgspec.Struct, frozen=True):
         verification: None: the provider said only that something changed, and is asked.
         is_ordered: it waits for the customer's earlier commands. One about a customer that is pending does not: these
             wait for the onboarding, which may wait for it.
+        is_asked_while_pending: the provider is asked also for an onboarding that waits for its verdict. A customer has
+            one such decision at most, so that no two readings of a pending customer race.
     """
 
     customer_id: UUID
     verification: Verification | None = None
     is_ordered: bool = True
+    is_asked_while_pending: bool = False
 
 
 def decision(
@@ -54,6 +57,7 @@ def decision(
     *,
     subscription_key: str,
     is_ordered: bool,
+    is_asked_while_pending: bool = False,
 ) -> InternalCommand:
     """The command.
 
@@ -74,6 +78,7 @@ def decision(
             "customer_id": str(customer_id),
             "verification": verification,
             "is_ordered": is_ordered,
+            "is_asked_while_pending": is_asked_while_pending,
         },
     )
 
@@ -162,7 +167,8 @@ class ApplyDecisionHandler:
         """What the provider now says otherwise of the customer and its persons, as versions after the known ones.
 
         It is asked when no other command can store what the provider said: commands of one customer are driven one at a
-        time, and an onboarding, which has no order, is over. So no reading replaces one that was made later.
+        time, and an onboarding, which has no order, is over or waits for a verdict. So no reading replaces one that
+        was made later.
 
         Raises:
             OutcomePending: the onboarding is still under way, or the provider cannot be asked.
@@ -173,9 +179,11 @@ class ApplyDecisionHandler:
             )
         if file is None or file.customer.status in states.FINAL:
             return []
-        if file.customer.status is CustomerStatus.PENDING:
-            raise OutcomePending
         records = [file.customer.verification, *(person.verification for person in file.persons)]
+        if file.customer.status is CustomerStatus.PENDING:
+            is_waited_for = states.overall(file.verifications) is CustomerStatus.PENDING
+            if not (command.is_asked_while_pending and is_waited_for) or None in records:
+                raise OutcomePending
         known = {record.identity_id: record for record in records if record is not None}
         business_id, *person_ids = known
         try:

@@ -8,11 +8,13 @@ from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
 from libs.contracts.errors import OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
-from libs.persistence.lost_history import require_nothing_lost
+from libs.persistence import inbox_acceptance
+from libs.persistence.lost_history import has_lost_history, require_nothing_lost
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
 from services.onboarding.handlers.amendment import taken
+from services.onboarding.handlers.apply_decision import decision
 from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
@@ -139,6 +141,8 @@ class OnboardCustomerHandler:
 
         async def announce(advance: Advance, answer: Verification) -> Begun | None:
             """From here on a provider knows of the customer: it is there to stay."""
+            if VERIFY_BUSINESS in saga.found:
+                await self._ask_after_loss(saga)
             return await saga.drive.commit(ANNOUNCE, replace(advance, business=answer))
 
         try:
@@ -164,6 +168,25 @@ class OnboardCustomerHandler:
             is_last = number == len(file.persons)
             decided = await self._verify_person(saga, number, person, verify, is_last=is_last)
         return decided or await self._decide(saga, Advance(saga=saga.name))
+
+    async def _ask_after_loss(self, saga: Saga) -> None:
+        """Have the provider asked once what it says now of a customer that the database may have lost.
+
+        The feed may have been read again before the customer was known again. What it told of the customer was passed
+        over then, and is not told a second time.
+        """
+        async with saga.drive.transaction() as connection:
+            if await has_lost_history(connection):
+                asking = decision(
+                    derived(saga.name.saga_id, "ask after a loss"),
+                    saga.name.tenant,
+                    saga.name.customer_id,
+                    None,
+                    subscription_key=saga.drive.principal.subscription_key,
+                    is_ordered=False,
+                    is_asked_while_pending=True,
+                )
+                await inbox_acceptance.enqueue(connection, asking)
 
     async def _verify_person(
         self,

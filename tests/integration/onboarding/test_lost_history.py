@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -10,8 +11,16 @@ from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customer_views import ExternalBankAccountAdded, OnboardingResult
-from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
+from libs.contracts.customers import (
+    AddExternalBankAccount,
+    OnboardCustomer,
+    UpdateBusiness,
+    UpdatePerson,
+)
+from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import AlreadyExists, NotFound, OutcomePending
+from libs.persistence import inbox
+from services.onboarding.ids import DECISION
 from services.onboarding.ordering import ordering_key
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import application, bank_account
@@ -121,6 +130,78 @@ async def test_external_accounts_that_were_lost_are_found_in_their_order_however
         again = await handling.drive(leased, later)
 
     assert again.data == ExternalBankAccountAdded(external_bank_account_id=third)
+
+
+@pytest.mark.parametrize(
+    ("first", "now"),
+    [
+        (Status.PENDING_REVIEW, Status.APPROVED),
+        (Status.PENDING, Status.APPROVED),
+        (Status.APPROVED, Status.PENDING_REVIEW),
+    ],
+)
+async def test_a_customer_that_was_lost_is_where_the_provider_has_it_once_it_is_onboarded_again(
+    handling: Handling, first: Status, now: Status
+) -> None:
+    """The feed told of the decision before the customer was known again."""
+    handling.bank.verdicts["business"] += [first]
+    command_id, command = keyed(), application()
+    await onboard(handling, command_id, command)
+    identity_id = await handling.identity_of("business")
+    handling.bank.says_now(identity_id, now)
+    await lose_all(handling)
+
+    async with distrusted(handling.database, lost_seconds=5, began_seconds=60):
+        leased = await onboard(handling, command_id, command)
+        await handling.drive_decisions()
+        if first is Status.PENDING:
+            await handling.drive(leased, command)
+        else:
+            await handling.drive_decisions()  # in the customer's order
+
+    assert await handling.identity_of("business") == identity_id
+    assert await handling.status() == now.value
+    assert handling.bank.calls["open_account"].count("send") == 1
+
+
+async def test_a_customer_that_is_new_while_the_database_is_in_doubt_is_not_asked_about(
+    handling: Handling,
+) -> None:
+    async with distrusted(handling.database, lost_seconds=5, began_seconds=60):
+        await onboard(handling, keyed(), application())
+
+    assert await handling.status() == "approved"
+    asking = "SELECT count(*) FROM inbox WHERE operation = :of AND principal LIKE :tenant"
+    tenant = f"%{handling.principal.tenant}%".encode()
+    assert await handling.value(asking, of=DECISION, tenant=tenant) == 0
+
+
+async def onboard(handling: Handling, command_id: UUID, command: OnboardCustomer) -> inbox.Leased:
+    leased = await driving.accept(
+        handling.database, ONBOARDING, handling.principal, command_id=command_id
+    )
+    with suppress(OutcomePending):
+        await handling.drive(leased, command)
+    return leased
+
+
+async def lose_all(handling: Handling) -> None:
+    """All of the tenant, as if the database went back to before its first customer."""
+    tenant = handling.principal.tenant
+    async with handling.database.transaction() as connection:
+        commands = await connection.execute(
+            text("SELECT command_id FROM saga_steps WHERE tenant = :tenant"), {"tenant": tenant}
+        )
+        ids = list(commands.scalars())
+        of_customers = ("accounts", "ein_holds", "external_accounts", "persons", "customers")
+        for lost in (*of_customers, "saga_steps"):
+            await connection.execute(
+                text(f"DELETE FROM {lost} WHERE tenant = :tenant"), {"tenant": tenant}
+            )
+        for lost in ("saga_origin", "inbox"):
+            await connection.execute(
+                text(f"DELETE FROM {lost} WHERE command_id = ANY(:ids)"), {"ids": ids}
+            )
 
 
 async def lose(handling: Handling, command_ids: tuple[UUID, ...]) -> None:
