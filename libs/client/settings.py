@@ -14,9 +14,12 @@ PREFIX = "BANKSIDE_"
 OF_THE_COMMAND_LINE = frozenset(
     variable
     for name in (
-        *("BASE_URL", "SUBSCRIPTION_KEY", "SECRET"),
-        *("OPERATOR_URL", "OPERATOR_SUBSCRIPTION_KEY", "OPERATOR_SECRET"),
-        *("SANDBOX_URL", "INCREASE_FAKE_URL"),
+        "BASE_URL",
+        "SUBSCRIPTION_KEY",
+        "SECRET",
+        "OPERATOR_URL",
+        "OPERATOR_SUBSCRIPTION_KEY",
+        "OPERATOR_SECRET",
     )
     for variable in variables(f"{PREFIX}{name}")
 )

@@ -22,7 +22,6 @@ REMOTE = {
     "BANKSIDE_OPERATOR_SECRET": "of-the-remote-admin",
     "BANKSIDE_OPERATOR_SECRET_FILE": "/remote/secret",
     "BANKSIDE_OPERATOR_SECRET_COMMAND": "remote-secret",
-    "BANKSIDE_SANDBOX_URL": "https://sandbox.remote.example",
 }
 OWN = {
     "BANKSIDE_GATEWAY_PORT": "8080",
