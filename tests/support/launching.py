@@ -29,6 +29,10 @@ from typing import Any, Protocol
 
 import argon2.profiles
 
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
+from libs.contracts.model import build_validators
+from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
+from libs.providers.companies import DEFAULT, NoAdapters, composition
 from libs.runtime.processes import die_with_parent
 
 USED_BY_ALL = (
@@ -217,11 +221,24 @@ def _serve(connection: socket.socket) -> Program | _Branch | None:
 def _grow(branch: _Branch) -> Program | _Branch | None:
     """Load the program, and serve those who ask for it."""
     if branch.module.startswith("services."):
-        importlib.import_module(f"{branch.module}.app")
+        _load_service(branch.module)
         gc.freeze()
     with branch.listener:
         connection, _ = branch.listener.accept()
     return _serve(connection)
+
+
+def _load_service(module: str) -> None:
+    """Load the service with its provider's adapters, and build the validators of its operations: each process of it
+    would do so after it was forked.
+    """
+    importlib.import_module(f"{module}.app")
+    with contextlib.suppress(NoAdapters):
+        composition(f"{module}.adapters", DEFAULT)
+    service = module.removeprefix("services.")
+    served = (*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS)
+    for row in served if service == "gateway" else operations_of(service):
+        build_validators((row.command, row.reply))
 
 
 def _exit_code(pid: int, codes: dict[int, int]) -> int | None:
