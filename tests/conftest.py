@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import uuid
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -49,8 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def infrastructure() -> Iterator[Infrastructure]:
     """PostgreSQL and RabbitMQ, shared by all workers of this run."""
-    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
-    with Infrastructure(run) as connected:
+    with Infrastructure() as connected:
         yield connected
 
 

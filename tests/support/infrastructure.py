@@ -9,10 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +20,8 @@ from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.rabbitmq import RabbitMQ, find_server, urls_of_services
 from deploy.local.services import DATABASE, OWNERS, Secrets
 from libs.runtime.supervision import Supervisor
-from tests.support.ports import KEEPER, free_ports
+from tests.support.ports import free_ports
+from tests.support.run_server import connection_to
 
 START_SECONDS = 90.0
 
@@ -152,36 +151,13 @@ def new_rabbitmq(home: Path, secrets: Secrets) -> RabbitMQ:
     )
 
 
-def keeper_address(run: str) -> str:
-    """A socket without a file, so that none is left behind."""
-    return f"\0bankside-tests-{run}"
-
-
 class Infrastructure:
     """A worker's connection to the keeper of its test run, which it starts when there is none."""
 
-    def __init__(self, run: str) -> None:
-        self._socket = self._connect(run)
+    def __init__(self) -> None:
+        self._socket = connection_to("tests.support.keeper")
+        self._socket.settimeout(START_SECONDS)
         self._file = self._socket.makefile("rwb")
-
-    def _connect(self, run: str) -> socket.socket:
-        deadline = time.monotonic() + START_SECONDS
-        started = False
-        while True:
-            connection = socket.socket(socket.AF_UNIX)
-            try:
-                connection.connect(keeper_address(run))
-            except ConnectionRefusedError:
-                connection.close()
-                if not started:
-                    _start_keeper(run)
-                    started = True
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
-            else:
-                connection.settimeout(START_SECONDS)
-                return connection
 
     def create(self, *, migrated: bool = True) -> Environment:
         """A new environment; `migrated`: with the tables of all services."""
@@ -224,18 +200,3 @@ class Infrastructure:
     def __exit__(self, *_: object) -> None:
         self._file.close()
         self._socket.close()
-
-
-def _start_keeper(run: str) -> None:
-    """In a session of its own: Ctrl-C at the terminal is for the tests, and the keeper cleans up after them."""
-    null = os.open(os.devnull, os.O_RDWR)
-    try:
-        os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-m", "tests.support.keeper", run],
-            os.environ | {"PYTEST_XDIST_WORKER": KEEPER},
-            file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)],
-            setsid=True,
-        )
-    finally:
-        os.close(null)

@@ -1,15 +1,14 @@
-"""`python -m tests.support.keeper <run>`: runs PostgreSQL and RabbitMQ for a test run, and makes databases and virtual
-hosts for its workers.
+"""`python -m tests.support.keeper <descriptor>`: runs PostgreSQL and RabbitMQ for a test run, and makes databases and
+virtual hosts for its workers.
 
 Each worker holds a connection to it (`infrastructure`). When the last one is gone, however it went, the keeper stops
-the servers and removes their files.
+the servers and removes their files. `run_server` starts it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import json
 import signal
 import socket
@@ -23,7 +22,6 @@ from libs.runtime.supervision import Supervisor
 from tests.support.infrastructure import (
     START_SECONDS,
     environment_urls,
-    keeper_address,
     migrate,
     new_cluster,
     new_postgres,
@@ -201,15 +199,7 @@ class _Keeper:
         return environment_urls(self._postgres, self._secrets, database)
 
 
-async def _keep(run: str) -> None:
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        listener.bind(keeper_address(run))
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:  # another worker was quicker: its keeper is the one
-            listener.close()
-            return
-        raise
+async def _keep(listener: socket.socket) -> None:
     with servers_folder() as home:
         keeper = asyncio.create_task(_Keeper(home).run(listener), name="keeper")
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, keeper.cancel)
@@ -218,4 +208,4 @@ async def _keep(run: str) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(_keep(sys.argv[1]))
+        asyncio.run(_keep(socket.socket(fileno=int(sys.argv[1]))))

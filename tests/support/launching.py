@@ -1,14 +1,19 @@
 """Starting the project's programs: each as a process of its own, that may be killed.
 
 `launched` is how anybody starts one: a new interpreter. `forked` gets the same in a tenth of the time, on which most
-of a test run would be spent otherwise: a process that has loaded what all programs use forks for each program one that
-loads the rest of it, and this one forks, and the child becomes the program. Programs that are forked hash passwords
-cheaply: a log-in would take as much processor time as two starts of a service.
+of a test run would be spent otherwise. Programs that are forked hash passwords cheaply: a log-in would take as much
+processor time as two starts of a service.
+
+| process | how many | forked from | ends with |
+|---|---|---|---|
+| trunk: has loaded what all programs use | one for the run | a new interpreter | the last worker |
+| branch: has loaded one program | one for each program | the trunk | the trunk |
+| nursery: forks the program when its worker asks | one for each program and worker | the branch | its worker |
+| the program | | the nursery | the nursery |
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import gc
@@ -16,6 +21,7 @@ import importlib
 import json
 import os
 import runpy
+import selectors
 import signal
 import socket
 import subprocess
@@ -25,7 +31,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 import argon2.profiles
 
@@ -34,6 +40,7 @@ from libs.contracts.model import build_validators
 from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
 from libs.providers.companies import DEFAULT, NoAdapters, composition
 from libs.runtime.processes import die_with_parent
+from tests.support.run_server import connection_to
 
 USED_BY_ALL = (
     "libs.runtime.process",
@@ -51,6 +58,8 @@ USED_BY_ALL = (
     "uvloop",
 )
 """Nothing in which a service defines metrics: they would show in all the others."""
+GRACE_SECONDS = 1.0
+"""How long the trunk stays without a worker."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +116,7 @@ def begin_loading(*modules: str) -> None:
         modules: programs that are loaded as well. A program that is not loaded when it is forked stops the event loop
             of the test until it is.
     """
-    _first_nursery()
+    _trunk()
     for module in modules:
         _nursery(module)
 
@@ -131,15 +140,12 @@ class _Forked:
 
 
 class _Nursery:
-    """A process that forks. It ends with the one that asks, and its children with it."""
+    """This worker's connection to a process that forks."""
 
     def __init__(self, connection: socket.socket) -> None:
         with connection:
             self._connection = connection.makefile("rwb")
         self._one_at_a_time = threading.Lock()
-
-    def close(self) -> None:
-        self._connection.close()
 
     def ask(self, request: Any) -> Any:
         with self._one_at_a_time:
@@ -149,47 +155,93 @@ class _Nursery:
 
 
 @functools.cache
-def _first_nursery() -> _Nursery:
-    """The one that has loaded what all programs use."""
-    ours, theirs = socket.socketpair()
-    with theirs:
-        process = subprocess.Popen(
-            [sys.executable, "-m", __name__, str(theirs.fileno())],
-            pass_fds=[theirs.fileno()],
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    nursery = _Nursery(ours)
-
-    def end() -> None:
-        nursery.close()
-        process.wait(timeout=5)
-
-    atexit.register(end)
-    return nursery
+def _trunk() -> _Nursery:
+    return _Nursery(connection_to("tests.support.launching"))
 
 
 @functools.cache
 def _nursery(module: str) -> _Nursery:
-    """The one that has loaded this program."""
+    """The one of this program and this worker."""
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(_first_nursery().ask(module))
+    connection.connect(_trunk().ask(module))
     return _Nursery(connection)
 
 
 @dataclass(frozen=True)
 class _Branch:
-    """What a child is to become that is a program's nursery."""
+    """What a child of the trunk is to become."""
 
     module: str
     listener: socket.socket
 
 
-def _serve(connection: socket.socket) -> Program | _Branch | None:
-    """Answer until the connection ends: a program with the pid of what became it, a pid with its exit code, a module
-    with the address of its nursery.
+def _be_trunk(listener: socket.socket) -> _Branch | None:
+    """Answer each module with the address of its branch, until no worker is connected any more.
 
-    Returns the program or the nursery, in the child that is to become it.
+    Returns the branch, in the child that is to become it.
+    """
+    addresses: dict[str, str] = {}
+    dies_with_us = die_with_parent(signal.SIGKILL)
+    with contextlib.ExitStack() as opened:
+        selector = opened.enter_context(selectors.DefaultSelector())
+        selector.register(opened.enter_context(listener), selectors.EVENT_READ)
+        while ready := selector.select(GRACE_SECONDS if len(selector.get_map()) == 1 else None):
+            for key, _ in ready:
+                if key.data is None:
+                    connection = opened.enter_context(listener.accept()[0])
+                    lines = opened.enter_context(connection.makefile("rb"))
+                    selector.register(connection, selectors.EVENT_READ, (connection, lines))
+                    continue
+                connection, lines = key.data
+                module = _asked_for(lines)
+                if module is None:
+                    selector.unregister(connection)
+                    continue
+                if module not in addresses:
+                    branch = _Branch(module, socket.socket(socket.AF_UNIX))
+                    branch.listener.bind(f"\0bankside-branch-{os.getpid()}-{module}")
+                    branch.listener.listen()
+                    if os.fork() == 0:
+                        dies_with_us()
+                        return branch
+                    addresses[module] = branch.listener.getsockname().decode()
+                    branch.listener.close()
+                with contextlib.suppress(ConnectionError):
+                    connection.sendall(json.dumps(addresses[module]).encode() + b"\n")
+    return None
+
+
+def _asked_for(lines: IO[bytes]) -> str | None:
+    """The module that a worker asks for; None when the worker is gone, however it went."""
+    try:
+        line = lines.readline()
+    except ConnectionError:
+        return None
+    return str(json.loads(line)) if line else None
+
+
+def _be_branch(branch: _Branch) -> socket.socket:
+    """Load the program, and fork a nursery for each worker that connects.
+
+    Returns the connection, in the nursery.
+    """
+    if branch.module.startswith("services."):
+        _load_service(branch.module)
+        gc.freeze()
+    dies_with_us = die_with_parent(signal.SIGKILL)
+    with branch.listener:
+        while True:
+            connection, _ = branch.listener.accept()
+            if os.fork() == 0:
+                dies_with_us()
+                return connection
+            connection.close()
+
+
+def _be_nursery(connection: socket.socket) -> Program | None:
+    """Answer until the connection ends: a program with the pid of what became it, a pid with its exit code.
+
+    Returns the program, in the child that is to become it.
     """
     codes: dict[int, int] = {}
     dies_with_us = die_with_parent(signal.SIGKILL)
@@ -202,30 +254,11 @@ def _serve(connection: socket.socket) -> Program | _Branch | None:
                     return Program(**request)
                 codes.pop(pid, None)  # of an earlier child with this number
                 answer = json.dumps(pid)
-            elif isinstance(request, str):
-                listener = socket.socket(socket.AF_UNIX)
-                listener.bind(f"\0bankside-nursery-{os.getpid()}-{request}")
-                listener.listen(1)
-                if os.fork() == 0:
-                    dies_with_us()
-                    return _Branch(request, listener)
-                answer = json.dumps(listener.getsockname().decode())
-                listener.close()
             else:
                 answer = json.dumps(_exit_code(request, codes))
             lines.write(answer.encode() + b"\n")
             lines.flush()
     return None
-
-
-def _grow(branch: _Branch) -> Program | _Branch | None:
-    """Load the program, and serve those who ask for it."""
-    if branch.module.startswith("services."):
-        _load_service(branch.module)
-        gc.freeze()
-    with branch.listener:
-        connection, _ = branch.listener.accept()
-    return _serve(connection)
 
 
 def _load_service(module: str) -> None:
@@ -285,9 +318,8 @@ if __name__ == "__main__":
     for module in USED_BY_ALL:
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy all of it
-    with contextlib.suppress(KeyboardInterrupt):
-        child = _serve(socket.socket(fileno=int(sys.argv[1])))
-        if isinstance(child, _Branch):
-            child = _grow(child)
-        if isinstance(child, Program):
-            _become(child)
+    if (branch := _be_trunk(socket.socket(fileno=int(sys.argv[1])))) is not None:
+        program = _be_nursery(_be_branch(branch))
+        if program is not None:
+            _become(program)
+    os._exit(0)  # as in `_become`
