@@ -38,7 +38,7 @@ import argon2.profiles
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.model import build_validators
 from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
-from libs.providers.companies import DEFAULT, NoAdapters, composition
+from libs.providers.companies import Company, NoAdapters, composition
 from libs.runtime.processes import die_with_parent
 from tests.support.run_server import connection_to
 
@@ -47,6 +47,7 @@ USED_BY_ALL = (
     "libs.handling.commands",
     "libs.handling.feeds",
     "libs.handling.outbox_relay",
+    "libs.providers.increase.client",
     "libs.providers.sandbox.http",
     "libs.cli.cli",
     "libs.cli.keys",
@@ -262,12 +263,13 @@ def _be_nursery(connection: socket.socket) -> Program | None:
 
 
 def _load_service(module: str) -> None:
-    """Load the service with its provider's adapters, and build the validators of its operations: each process of it
+    """Load the service with its providers' adapters, and build the validators of its operations: each process of it
     would do so after it was forked.
     """
     importlib.import_module(f"{module}.app")
-    with contextlib.suppress(NoAdapters):
-        composition(f"{module}.adapters", DEFAULT)
+    for company in Company:
+        with contextlib.suppress(NoAdapters):
+            composition(f"{module}.adapters", company)
     service = module.removeprefix("services.")
     served = (*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS)
     for row in served if service == "gateway" else operations_of(service):
