@@ -5,8 +5,12 @@ from __future__ import annotations
 import errno
 import io
 import json
+import os
 import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,29 +18,57 @@ from prometheus_client import REGISTRY
 
 from libs.runtime.logging import redact_sensitive
 from libs.runtime.request_log import Lines
+from tests.support.launching import Program, forked
 
 CANARY = "canary-123456789"
 LOST = "bankside_log_lines_lost_total"
 
 
-def lines_of(program: str, level: str = "DEBUG") -> list[dict[str, Any]]:
-    """What the program logs, as parsed lines; nothing else may be printed."""
+def text_of(program: str, level: str) -> str:
     setup = f"from libs.runtime.logging import configure_logging\nconfigure_logging('tests', '{level}')\n"
     imports = "import asyncio, logging, structlog\nlog = structlog.get_logger()\n"
+    return setup + imports + program
+
+
+def lines_of(program: str, level: str = "DEBUG") -> list[dict[str, Any]]:
+    """What the program logs, as parsed lines; nothing else may be printed."""
+    with tempfile.TemporaryDirectory() as files:
+        text, output, errors = (Path(files, name) for name in ("in", "out", "err"))
+        text.write_text(text_of(program, level))
+        process = forked(
+            Program(
+                module="tests.support.run_text",
+                arguments=(),
+                environment=dict(os.environ),
+                folder=str(Path.cwd()),
+                output=str(output),
+                errors=str(errors),
+                input=str(text),
+            )
+        )
+        deadline = time.monotonic() + 30
+        while (status := process.poll()) is None:
+            assert time.monotonic() < deadline, "the program does not end"
+            time.sleep(0.01)
+        assert (status, errors.read_text()) == (0, "")
+        return parsed(output.read_text())
+
+
+def parsed(printed: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in printed.splitlines()]
+
+
+def test_a_line_is_an_object_with_event_level_service_and_time() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", setup + imports + program],
+        [sys.executable, "-c", text_of("log.info('started', port=1)", "DEBUG")],
         capture_output=True,
         text=True,
         timeout=30,
         check=True,
     )
+
     assert done.stderr == ""
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def test_a_line_is_an_object_with_event_level_service_and_time() -> None:
-    (line,) = lines_of("log.info('started', port=1)")
-
+    (line,) = parsed(done.stdout)
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "started", "level": "info", "service": "tests", "port": 1}
 
