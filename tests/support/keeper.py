@@ -13,11 +13,13 @@ import json
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from deploy.local.services import Secrets
+from deploy.rabbitmq.definitions import administrator_permissions, definitions
 from libs.runtime.supervision import Supervisor
 from tests.support.infrastructure import (
     START_SECONDS,
@@ -31,8 +33,12 @@ from tests.support.servers_folder import servers_folder
 
 GRACE_SECONDS = 1.0
 TEMPLATE = "migrated"
-VHOSTS_AT_ONCE = 16
-"""Virtual hosts made by one call of `rabbitmqctl`, which takes seconds; the first makes few."""
+VHOSTS_AT_START = 64
+"""Virtual hosts that RabbitMQ starts with: that takes half as long as to add them."""
+VHOSTS_AT_ONCE = 32
+"""Virtual hosts made by one call of `rabbitmqctl`, which takes seconds."""
+VHOSTS_READY = 8
+"""When fewer are left, more are made."""
 ONE_NODE = "net_ticktime = 3600\n"
 """RabbitMQ looks after each virtual host every 4 ms for each second of it: with the 10 of our configuration, a hundred
 take a tenth of a core.
@@ -60,7 +66,7 @@ class _Keeper:
         self._connections = 0
         self._changed = asyncio.Event()
         self._made = 0
-        self._vhosts: asyncio.Queue[str] = asyncio.Queue(VHOSTS_AT_ONCE // 2)
+        self._vhosts: asyncio.Queue[str] = asyncio.Queue(VHOSTS_READY)
         self._stocking: asyncio.Task[None] | None = None
         self._migrated = False
         self._cluster: Path | None = None
@@ -89,6 +95,7 @@ class _Keeper:
         self._rabbitmq.prepare()
         with (self._rabbitmq.home / "rabbitmq.conf").open("a") as configuration:
             configuration.write(ONE_NODE)
+        _add_vhosts(self._rabbitmq.home / "definitions.json", _vhosts(0, VHOSTS_AT_START))
         for spec in self._rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
             supervisor.start(spec)
         await asyncio.to_thread(self._postgres.initialise)
@@ -182,13 +189,13 @@ class _Keeper:
 
     async def _stock_vhosts(self) -> None:
         """Make virtual hosts before they are asked for, from the first request on: no test waits for `rabbitmqctl`."""
-        made, at_once = 0, VHOSTS_AT_ONCE // 4
+        made, names = VHOSTS_AT_START, _vhosts(0, VHOSTS_AT_START)
         while True:
-            names = [f"test_{made + number}" for number in range(1, at_once + 1)]
-            await self._rabbitmq.create_vhosts(*names)
             for name in names:
                 await self._vhosts.put(name)
-            made, at_once = made + at_once, min(VHOSTS_AT_ONCE, 2 * at_once)
+            names = _vhosts(made, VHOSTS_AT_ONCE)
+            await self._rabbitmq.create_vhosts(*names)
+            made += VHOSTS_AT_ONCE
 
     async def _create_database(self, name: str, template: str | None) -> None:
         await self._postgres.create_database(name, template)
@@ -197,6 +204,20 @@ class _Keeper:
 
     def _urls(self, database: str) -> dict[str, str]:
         return environment_urls(self._postgres, self._secrets, database)
+
+
+def _vhosts(made: int, count: int) -> list[str]:
+    """The names of the next ones."""
+    return [f"test_{made + number}" for number in range(1, count + 1)]
+
+
+def _add_vhosts(path: Path, names: Sequence[str]) -> None:
+    """Add them to the definitions of a node that was not started yet."""
+    document = json.loads(path.read_text())
+    for kind, rows in definitions(names).items():
+        document[kind] += rows
+    document["permissions"] += administrator_permissions(names)
+    path.write_text(json.dumps(document))
 
 
 async def _keep(listener: socket.socket) -> None:
