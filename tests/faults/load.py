@@ -32,8 +32,10 @@ from tests.support.subscribers import Subscriber, subscribed
 from tests.support.waiting import eventually
 
 WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 3, 2, 1
-PAUSE_SECONDS = 3.0
+PAUSE_SECONDS = 6.0
 """While nothing is about to fail; see `Load.in_flight`."""
+PAUSE_AFTER_FAILURE_SECONDS = 3.0
+"""At most, so that callers soon notice that they are served again."""
 FUNDS = Decimal(100_000_000)
 DEADLINE_SECONDS = 6.0
 """Of the gateway, on a quiet machine: callers are told `outcome_pending` after 3 s."""
@@ -137,6 +139,8 @@ class Load:
         self._is_on = False
         self._pause_seconds = pause_seconds
         self._without_pause = asyncio.Event()
+        self._hurried_at = 0.0
+        """By the monotonic clock: callers who have sent nothing since then do not pause."""
 
     def of(self, kind: Kind) -> list[Command]:
         return [command for command in self.commands if command.kind is kind]
@@ -190,9 +194,22 @@ class Load:
             shown = f"{command.kind.value}: {command.answer.status} {command.answer.body}"
             assert command.answer.code in {"200", "unavailable", "outcome_pending"}, shown
             assert seconds < self._answer_seconds, f"{shown} after {seconds:.1f} s"
-            with suppress(TimeoutError):
-                async with asyncio.timeout(self._pause_seconds):
-                    await self._without_pause.wait()
+            if command.sent_at >= self._hurried_at:
+                await self._pause(command)
+
+    async def _pause(self, command: Command) -> None:
+        seconds = self._pause_seconds
+        if not command.is_done:
+            seconds = min(seconds, PAUSE_AFTER_FAILURE_SECONDS)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._without_pause.wait()
+
+    def hurry(self) -> None:
+        """Each caller sends its next command without a pause before it."""
+        self._hurried_at = time.monotonic()
+        self._without_pause.set()
+        self._without_pause.clear()  # those who wait for it go on nevertheless
 
     async def in_flight(self) -> None:
         """Return while commands of each kind are under way. Until then callers send without a pause."""
@@ -223,10 +240,15 @@ class Load:
         assert types >= awaited, f"not delivered: {awaited - types}"
         return True
 
-    async def is_on(self, kinds: Collection[Kind] = tuple(Kind)) -> None:
+    async def is_on(
+        self, kinds: Collection[Kind] = tuple(Kind), seconds: float = ON_SECONDS
+    ) -> None:
         """Return when commands of each kind that are sent from now on are done, and their events delivered."""
         since = time.monotonic()
-        await eventually("the load is on", partial(self.is_carried, since, kinds), ON_SECONDS)
+        self.hurry()
+        await eventually(
+            "everything is carried out", partial(self.is_carried, since, kinds), seconds
+        )
 
     async def finish(self) -> None:
         """Await the final answer of every command that was not given up."""
