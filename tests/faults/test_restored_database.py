@@ -38,7 +38,9 @@ BACK_SECONDS = 60.0
 FINAL_SECONDS = 60.0
 """For all that is sent again: longer than the longest pause between two drives of a command."""
 AT_ONCE = 16
-TRANSIT = {"BANKSIDE_PROVIDER_TRANSIT_SECONDS": "10"}
+PAUSE_SECONDS = 3.0
+"""Of callers. Shorter than elsewhere: one of two commands counts, and there is one caller of updates."""
+TRANSIT = {"BANKSIDE_PROVIDER_TRANSIT_SECONDS": "5"}
 """So long after the restore, and one attempt more, records are compared with the bank's; see
 `libs.persistence.continuity`. The bank is on this machine: nothing is on its way to it for longer.
 """
@@ -81,7 +83,7 @@ async def restorable(
         settings = waits() | TRANSIT | ({} if request.param else FORGETFUL)
         stack = await opened.enter_async_context(running_stack(environment, tmp_path, **settings))
         live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
-        load = await opened.enter_async_context(new_load(live, "restored"))
+        load = await opened.enter_async_context(new_load(live, "restored", PAUSE_SECONDS))
         yield Restorable(load, postgres, request.param)
 
 
@@ -94,18 +96,17 @@ async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
         await load.is_on()
         await restorable.postgres.back_up()
         backed_up = time.monotonic()
+        load.hurry()
         await eventually("some of each kind are done", partial(leaves_each_kind, load, backed_up))
         kept = [c for c in load.commands if c.is_done and backed_up < c.sent_at]
         moment = await restorable.postgres.now()
         after = time.monotonic()
+        load.hurry()
         await eventually("some of each kind are done later", partial(leaves_each_kind, load, after))
         lost_until = time.monotonic()
         await restorable.postgres.restore(moment)
-        await eventually(
-            "what may be sent without an operator is carried out again",
-            partial(load.is_carried, time.monotonic(), restorable.carried_by_themselves),
-            BACK_SECONDS,
-        )
+        # What may be sent without an operator is carried out again.
+        await load.is_on(restorable.carried_by_themselves, BACK_SECONDS)
     if not restorable.remembers_keys:
         await keys_are_forgotten(load.live)
     left = [c for c in left_since(load, after) if c.answered_at < lost_until]
