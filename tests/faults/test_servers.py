@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
+from libs.contracts.events import Event
+from tests.faults.event_consumer import (
+    KINDS,
+    consuming,
+    nothing_else_is_allowed,
+    the_guides_program_takes,
+    with_consumer,
+)
 from tests.faults.load import Kind, Load, new_load, waits
 from tests.support.api import signed_headers
+from tests.support.event_bus import event_bus, made_up_events
 from tests.support.infrastructure import Environment
-from tests.support.live import ACCOUNTS, Deployment, hands_on
+from tests.support.live import ACCOUNTS, Deployment, Live, hands_on
 from tests.support.own_servers import OwnPostgres, OwnRabbitMQ, own_postgres, own_rabbitmq
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import running_stack
@@ -26,6 +37,8 @@ from tests.support.waiting import eventually
 
 FELT_SECONDS = 20.0
 """Callers who wait for a blocked broker are answered at the gateway's deadline of 6 s."""
+BURST = 150
+"""Events: more than a consumer is given before it has acked some."""
 BACK_SECONDS = 60.0
 """The node needs up to 15 s of it to start on a busy machine, quorum queues elect their leaders, and circuits that
 opened meanwhile come back after pauses of up to 30 s.
@@ -34,11 +47,12 @@ opened meanwhile come back after pauses of up to 30 s.
 
 @dataclass
 class Mortal:
-    """A load on a stack whose servers are its own."""
+    """A load on a stack whose servers are its own, and the URL of a consumer of all its events."""
 
     load: Load
     postgres: OwnPostgres
     rabbitmq: OwnRabbitMQ
+    consumer_url: str
 
 
 @pytest_asyncio.fixture
@@ -51,37 +65,52 @@ async def mortal(empty_environment: Environment, tmp_path: Path) -> AsyncIterato
         )
         events = RecordedEvents(rabbitmq.amqp_url)
         await events.begin()
+        consumer_url = await asyncio.to_thread(with_consumer, rabbitmq)
         stack = await opened.enter_async_context(running_stack(environment, tmp_path, **waits()))
         live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
         load = await opened.enter_async_context(new_load(live, "mortal"))
         await rabbitmq.settled()
-        yield Mortal(load, postgres, rabbitmq)
+        yield Mortal(load, postgres, rabbitmq, consumer_url)
 
 
 async def test_a_broker_that_blocks_publishers_and_then_dies_with_the_database_loses_and_doubles_nothing(
-    mortal: Mortal,
+    mortal: Mortal, tmp_path: Path
 ) -> None:
+    """For callers, for their subscription, and for a program with a queue of its own, which may do nothing else at the
+    broker.
+    """
     load = mortal.load
     partner = load.live.partner
+    burst = made_up_events(BURST, partner.key.tenant, "a customer")
 
-    async with load.running():
-        await load.is_on()
-        await mortal.rabbitmq.block_publishers()
-        await is_felt(load)
-        await mortal.rabbitmq.unblock_publishers()
-        await is_back(load)
+    async with consuming(mortal.consumer_url) as consumer:
+        async with load.running():
+            await load.is_on()
+            await mortal.rabbitmq.block_publishers()
+            await is_felt(load)
+            await mortal.rabbitmq.unblock_publishers()
+            await is_back(load)
 
-        used = signed_headers(partner.key, "GET", ACCOUNTS)
-        assert (await partner.send("GET", ACCOUNTS, b"", used)).status == 200
-        await load.in_flight()
-        mortal.rabbitmq.kill()
-        mortal.postgres.kill()
-        await is_back(load)
-        replayed = await partner.send("GET", ACCOUNTS, b"", used)
-    await load.finish()
+            used = signed_headers(partner.key, "GET", ACCOUNTS)
+            assert (await partner.send("GET", ACCOUNTS, b"", used)).status == 200
+            consumer.goes_on.clear()
+            await publish(mortal, burst)
+            await load.in_flight()
+            mortal.rabbitmq.kill()
+            mortal.postgres.kill()
+            await is_back(load)
+            consumer.goes_on.set()
+            replayed = await partner.send("GET", ACCOUNTS, b"", used)
+        await load.finish()
+        again, last = burst[:20], made_up_events(1, partner.key.tenant, "a customer")
+        await publish(mortal, [*again, *last])
 
-    assert (replayed.status, replayed.code) == (401, "nonce_reused")
-    await all_is_well(load)
+        assert (replayed.status, replayed.code) == (401, "nonce_reused")
+        await all_is_well(load, [*burst, *last])
+        await each_event_is_handled_once(load.live, consumer.ids)
+    await publish(mortal, burst[:5])
+    await the_guides_program_takes(5, mortal.consumer_url, tmp_path)
+    await nothing_else_is_allowed(mortal.consumer_url)
 
 
 @pytest.mark.recovery
@@ -104,6 +133,7 @@ async def test_a_broker_that_dies_while_it_blocks_publishers_loses_and_doubles_n
 async def is_felt(load: Load) -> None:
     """Return when callers of each kind are told, of commands that they send from now on, that these are not done."""
     since = time.monotonic()
+    load.hurry()
 
     async def told() -> bool:
         answered = [c for c in load.commands if c.answer is not None and c.sent_at > since]
@@ -113,17 +143,28 @@ async def is_felt(load: Load) -> None:
 
 
 async def is_back(load: Load) -> None:
-    again = partial(load.is_carried, time.monotonic())
-    await eventually("everything is carried out again", again, BACK_SECONDS)
+    await load.is_on(seconds=BACK_SECONDS)
 
 
-async def all_is_well(load: Load) -> None:
-    """All agree, each delivery has succeeded, and no service has ended."""
+async def publish(mortal: Mortal, events: list[Event]) -> None:
+    async with event_bus(mortal.rabbitmq.amqp_url) as bus:
+        await bus.publish(events)
+
+
+async def all_is_well(load: Load, made_up: Sequence[Event] = ()) -> None:
+    """All agree, each delivery has succeeded, those of `made_up` events among them, and no service has ended."""
     await load.agrees()
+    await eventually(
+        "events of the test's own making are delivered", partial(are_delivered, load, made_up)
+    )
     await deliveries_are_over(load.subscriber)
     stack = load.live.stack
     for name, service in stack.services.items():
         assert service.is_running, f"{name} ended\n{stack.log(name)[-3000:]}"
+
+
+async def are_delivered(load: Load, events: Sequence[Event]) -> bool:
+    return {event.event_id for event in events} <= set(load.subscriber.ids)
 
 
 async def deliveries_are_over(subscriber: Subscriber) -> None:
@@ -142,3 +183,18 @@ async def deliveries_are_over(subscriber: Subscriber) -> None:
     received = {(r.headers["webhook-id"], r.body) for r in subscriber.requests}
     assert Counter(listed) == Counter((event_id, "succeeded") for event_id, _ in received)
     assert max(Counter(subscriber.ids).values()) <= 2
+
+
+async def each_event_is_handled_once(live: Live, handled: list[str]) -> None:
+    """By the consumer, of those that it consumes."""
+    told = [event["id"] for event in await live.events.fetch() if _kind_of(event) in KINDS]
+
+    async def all_are() -> bool:
+        return set(told) <= set(handled)
+
+    await eventually("all are handled", all_are, BACK_SECONDS)
+    assert sorted(handled) == sorted(told)
+
+
+def _kind_of(event: Mapping[str, Any]) -> str:
+    return str(event["type"]).partition(".")[0]
