@@ -13,7 +13,7 @@ from tests.support.api import Answer
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
 from tests.support.people import application, bank_account, new_key
 from tests.support.waiting import eventually
-from tests.support.waits import pauses_end
+from tests.support.waits import connected, pauses_end
 
 PASSING = ["error", "accept_then_drop", "fail_after_success", "duplicate_reply", "latency"]
 """Kinds of faults after which everything ends as if there had been none."""
@@ -33,20 +33,24 @@ def assert_decided(answer: Answer) -> None:
 
 async def driven(live: Live, service: str = "onboarding") -> None:
     """Every command of the service is final; none pauses between two drives."""
+    async with connected(live.stack.environment, service) as connection:
 
-    async def none_is_open() -> bool:
-        return await pauses_end(live.stack.environment, service) == 0
+        async def none_is_open() -> bool:
+            return await pauses_end(connection) == 0
 
-    await eventually("every command is final", none_is_open, DRIVEN_SECONDS, DRIVEN_POLL_SECONDS)
+        await eventually(
+            "every command is final", none_is_open, DRIVEN_SECONDS, DRIVEN_POLL_SECONDS
+        )
 
 
 async def answered(live: Live, *calls: Awaitable[Answer]) -> list[Answer]:
     """What callers are told first, while no command of onboarding pauses between two drives."""
 
     async def pauses_keep_ending() -> None:
-        while True:
-            await pauses_end(live.stack.environment, "onboarding")
-            await asyncio.sleep(DRIVEN_POLL_SECONDS)
+        async with connected(live.stack.environment, "onboarding") as connection:
+            while True:
+                await pauses_end(connection)
+                await asyncio.sleep(DRIVEN_POLL_SECONDS)
 
     ending = asyncio.create_task(pauses_keep_ending())
     try:
@@ -148,7 +152,7 @@ async def test_undoing_passes_a_provider_that_fails_too(
 
 
 async def test_many_onboardings_under_all_faults_at_once(live: Live) -> None:
-    bodies = {new_key(): application() for _ in range(6)}
+    bodies = {new_key(): application() for _ in range(3)}
     for api in ("identity", "core"):
         for kind in PASSING:
             more = {"milliseconds": 200} if kind == "latency" else {}

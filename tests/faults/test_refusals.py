@@ -17,12 +17,13 @@ import pytest
 import pytest_asyncio
 
 from tests.faults.test_crashes import KILLED, TAKEN_OVER_SECONDS
+from tests.faults.test_provider_faults import answered
 from tests.support.api import Answer
 from tests.support.live import CUSTOMERS, Deployment, Live
 from tests.support.people import application, bank_account, new_key
 from tests.support.provider_calls import bearer
 from tests.support.waiting import eventually
-from tests.support.waits import last_send_arrives, pauses_end
+from tests.support.waits import connected, last_send_arrives, pauses_end
 
 TRANSIT_SECONDS = 3
 SLOW = {"milliseconds": 1900}
@@ -175,7 +176,8 @@ async def test_a_change_is_told_refused_only_where_the_bank_does_not_have_it(
     await slow_then_refused(live, "core", "create_external_account", refusals)
 
     told = await asyncio.gather(update.send(live), link.send(live))
-    updated, linked = await asyncio.gather(update.final(live), link.final(live))
+    # The slow sends have arrived or been refused by now: what is left are refusals.
+    updated, linked = await answered(live, update.final(live), link.final(live))
 
     for answer in told:
         is_settled(answer)
@@ -207,7 +209,7 @@ async def test_steps_that_core_banking_forgot_are_sent_once_and_left_to_an_opera
     await service.start(**KNOWN_TO_FORGET)
 
     async def listed() -> Any:
-        await pauses_end(live.stack.environment, "onboarding")
+        await pauses_end(connection)
         attempted = [x for x in service.log.splitlines() if "write_needs_an_operator" in x]
         if not all(any(step in line for line in attempted) for step in FORGOTTEN):
             return None
@@ -215,9 +217,10 @@ async def test_steps_that_core_banking_forgot_are_sent_once_and_left_to_an_opera
         found = {row["step"]: row for row in shown["unknown_steps"]}
         return found if found.keys() >= FORGOTTEN.keys() else None
 
-    unknown = await eventually(
-        "the steps are listed", listed, TAKEN_OVER_SECONDS, COMMAND_POLL_SECONDS
-    )
+    async with connected(live.stack.environment, "onboarding") as connection:
+        unknown = await eventually(
+            "the steps are listed", listed, TAKEN_OVER_SECONDS, COMMAND_POLL_SECONDS
+        )
     await asyncio.gather(*callers)
     sent = {
         step: await live.bank.accounts(row["customer_id"])

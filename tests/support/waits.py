@@ -5,6 +5,8 @@ Leases of processes that died, pauses between drives, sends that may still arriv
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import asyncpg
@@ -27,37 +29,37 @@ ARRIVES = {
 """By the service."""
 
 
-async def leases_end(environment: Environment, service: str) -> None:
-    """As if the leases of this service had run out, on commands and on feeds. No process of it may run."""
+@asynccontextmanager
+async def connected(environment: Environment, service: str) -> AsyncIterator[asyncpg.Connection]:
+    """A connection to the service's database, for a wait that asks again and again."""
     connection = await asyncpg.connect(environment.database_urls[service])
     try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def leases_end(environment: Environment, service: str) -> None:
+    """As if the leases of this service had run out, on commands and on feeds. No process of it may run."""
+    async with connected(environment, service) as connection:
         for table, ending in LEASES_END.items():
             if await connection.fetchval("SELECT to_regclass($1)", table) is not None:
                 await connection.execute(ending)
-    finally:
-        await connection.close()
 
 
-async def pauses_end(environment: Environment, service: str) -> int:
-    """As if the pauses of its commands were over; how many commands are open.
+async def pauses_end(connection: asyncpg.Connection) -> int:
+    """As if the pauses of the commands of a service were over; how many commands are open.
 
     They end one by one, since a process that renews the leases of many must not deadlock with it.
     """
-    connection = await asyncpg.connect(environment.database_urls[service])
-    try:
-        commands = await connection.fetch(OPEN)
-        for command in commands:
-            if command["is_paused"]:
-                await connection.execute(IS_DUE, command["command_id"])
-    finally:
-        await connection.close()
+    commands = await connection.fetch(OPEN)
+    for command in commands:
+        if command["is_paused"]:
+            await connection.execute(IS_DUE, command["command_id"])
     return len(commands)
 
 
 async def last_send_arrives(environment: Environment, service: str, sent: str) -> None:
     """As if what was sent last, of a wire or of the steps of a saga, had arrived by now or never would."""
-    connection = await asyncpg.connect(environment.database_urls[service])
-    try:
+    async with connected(environment, service) as connection:
         await connection.execute(ARRIVES[service], UUID(sent))
-    finally:
-        await connection.close()
