@@ -9,6 +9,7 @@ import pytest_asyncio
 import structlog
 
 from libs.persistence.engine import Database, open_database
+from tests.integration.compiling import compiled_once
 from tests.integration.recycling import RecycledDatabase
 from tests.support.infrastructure import Environment, Infrastructure
 
@@ -26,6 +27,12 @@ def plain_logs() -> Iterator[None]:
     )
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def statements_compiled_once() -> Iterator[None]:
+    with compiled_once():
+        yield
 
 
 @pytest.fixture(scope="session")
