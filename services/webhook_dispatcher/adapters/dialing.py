@@ -97,7 +97,7 @@ class Connections:
         self._lookups = lookups
         self._limit = limit
         self._lifetime_seconds = lifetime_seconds
-        self._ssl_context = ssl_context or _system_context()
+        self._ssl_context = ssl_context or system_context()
         self._current = self._begin()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -162,7 +162,8 @@ class Connections:
         )
 
 
-def _system_context() -> ssl.SSLContext:
+def system_context() -> ssl.SSLContext:
+    """For endpoints of the authorities that the system trusts."""
     context = ssl.create_default_context()
     context.set_alpn_protocols(["http/1.1"])
     return context
