@@ -103,8 +103,8 @@ class RecycledDatabase:
                 await connection.execute(f"TRUNCATE {', '.join(large)} CASCADE")
             small = (f"DELETE FROM {table}" for table in filled if table not in large)
             await connection.execute("; ".join(small))
-        for number, table in enumerate(self._filled):
-            await connection.execute(f"INSERT INTO {table} TABLE pristine.t{number}")
+        again = (f"INSERT INTO {table} TABLE pristine.t{n}" for n, table in enumerate(self._filled))
+        await connection.execute("; ".join(again))
         for row in await connection.fetch(_SEQUENCES):
             before = self._sequences.get(row["name"])
             if row["last_value"] != before:
