@@ -17,6 +17,7 @@ from libs.contracts.webhook_operations import FamilyPair
 from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.keys import storage_of
+from tests.support.waits import leases_end
 
 CHANGING, CHANGED = "webhook_dispatcher.changing", "webhook_dispatcher.changed"
 
@@ -41,6 +42,7 @@ async def killed_at(desk: Desk, points: Sequence[str], pair: FamilyPair, **value
             await service.ready()
             asking = asyncio.create_task(desk.ask(pair, desk.customer, **values))
         await service.ended()
+        await leases_end(desk.stack.environment, "webhook_dispatcher")
     await service.start()
     assert asking is not None
     return await asking
