@@ -24,7 +24,7 @@ from tests.support.subscribers import PARTNER, Subscriber, listed_events, subscr
 from tests.support.waiting import eventually
 
 SUBSCRIPTIONS = 4
-WAVES = 6
+WAVES = 3
 WAVE = 40
 EVENTS = WAVES * WAVE
 
@@ -36,11 +36,11 @@ async def replicas(live: Live) -> AsyncIterator[list[ServiceProcess]]:
         **first.settings,
         "BANKSIDE_WEBHOOK_DISPATCHER_ADMIN_PORT": str(free_ports(1)[0]),
         # Few enough that one of them leaves something to the other.
-        "BANKSIDE_WEBHOOK_DISPATCHER_SLOTS": "16",
+        "BANKSIDE_WEBHOOK_DISPATCHER_SLOTS": "8",
     }
     log = live.stack.folder / "webhook_dispatcher-2.log"
     second = ServiceProcess(first.module, settings, log)
-    await live.stack.restart("webhook_dispatcher", BANKSIDE_WEBHOOK_DISPATCHER_SLOTS="16")
+    await live.stack.restart("webhook_dispatcher", BANKSIDE_WEBHOOK_DISPATCHER_SLOTS="8")
     await second.start()
     yield [first, second]
     await second.stop()

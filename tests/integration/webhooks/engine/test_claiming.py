@@ -123,8 +123,7 @@ async def test_a_claim_that_others_make_at_the_same_moment_never_takes_a_deliver
     subscriptions = [await rig.subscribe(f"/{n}") for n in range(4)]
     async with rig.engine(Rules(slots=1), post_seconds=1.0) as publisher:
         rig.receiver.hanging.add("/0")
-        for n in range(30):
-            await publisher.publish([an_event(n)])
+        await publisher.publish([an_event(n) for n in range(30)])
         await eventually("recorded", lambda: recorded(rig, 30))
     now = rig.clock()
 
@@ -154,19 +153,19 @@ async def test_several_processes_deliver_each_once(rig: Rig) -> None:
     paths = [f"/{n}" for n in range(5)]
     for path in paths:
         await rig.subscribe(path)
-    events = [an_event(n) for n in range(200)]
+    events = [an_event(n) for n in range(120)]
 
     async with AsyncExitStack() as opened:
         publishers = [await opened.enter_async_context(rig.engine()) for _ in range(3)]
         await asyncio.gather(
             *(publisher.publish(events[n::3]) for n, publisher in enumerate(publishers))
         )
-        await eventually("all", lambda: nothing_left_of(rig, 200))
+        await eventually("all", lambda: nothing_left_of(rig, 120))
 
     for path in paths:
         assert sorted(rig.receiver.ids_of(path)) == sorted(event.event_id for event in events)
     positions: list[Any] = await rig.query("SELECT position FROM event ORDER BY position")
-    assert [row.position for row in positions] == list(range(1, 201))
+    assert [row.position for row in positions] == list(range(1, 121))
 
 
 async def nothing_left_of(rig: Rig, events: int) -> bool:
