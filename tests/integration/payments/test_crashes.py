@@ -46,7 +46,7 @@ KILLS = {
     "feed": (2, OF_THE_FEED),
 }
 """Replicas, and the points at which the first is killed. tests/faults/test_wires_crashes.py kills one that is alone."""
-CROWD, FUNDED = 12, 8
+CROWD, FUNDED = 8, 5
 """Wires at each point, all from one account, and how many of them it has funds for."""
 
 
@@ -111,7 +111,7 @@ DECISIONS = {
     table.APPROVE_WIRE: points(*OF_AN_APPROVAL, "called", "recorded"),
     table.DECLINE_WIRE: points(*OF_A_DECLINE),
 }
-DECIDED_TOGETHER = 6
+DECIDED_TOGETHER = 4
 
 
 @pytest.mark.parametrize("decision", DECISIONS, ids=["approve", "decline"])
