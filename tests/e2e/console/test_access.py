@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from playwright.async_api import ViewportSize
 
 from tests.e2e.console.hands import Seat
 from tests.support.live import Live
@@ -19,39 +20,33 @@ PAGES = (
 )
 FINDINGS = (Path(__file__).parent / "findings.js").read_text()
 """A function that returns what of a page is not as it must be, each with a sentence."""
+COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+"""Styles of a page alone depend on them, and on the width."""
+TELEPHONE: ViewportSize = {"width": 360, "height": 740}
+DESK: ViewportSize = {"width": 1280, "height": 800}
 MOST_TABS = 120
 
 
-@pytest.mark.parametrize("colours", ["light", "dark"])
-async def test_every_page_has_labels_landmarks_and_contrast(
-    admin: Seat, live: Live, colours: Literal["light", "dark"]
+async def test_every_page_has_labels_landmarks_and_contrast_and_fits_a_telephone(
+    admin: Seat, live: Live
 ) -> None:
-    made = await live.onboarded()
-    await admin.page.emulate_media(color_scheme=colours)
+    made, page = await live.onboarded(), admin.page
 
-    found = {}
+    found, wider = {}, {}
     for path in (*PAGES, f"/customers/{made['business']['customer_id']}"):
         assert await admin.opened(path) == 200, path
-        if wrong := await admin.page.evaluate(FINDINGS):
-            found[path] = wrong
-    await admin.page.emulate_media(color_scheme="light")
-
-    assert found == {}
-
-
-async def test_no_page_is_wider_than_a_telephone(admin: Seat, live: Live) -> None:
-    made = await live.onboarded()
-    await admin.page.set_viewport_size({"width": 360, "height": 740})
-
-    wider = {}
-    for path in (*PAGES, f"/customers/{made['business']['customer_id']}"):
-        assert await admin.opened(path) == 200, path
-        width = await admin.page.evaluate("document.documentElement.scrollWidth")
-        if width > 360:
+        for colours in COLOURS:
+            await page.emulate_media(color_scheme=colours)
+            if wrong := await page.evaluate(FINDINGS):
+                found[path, colours] = wrong
+        await page.set_viewport_size(TELEPHONE)
+        width = await page.evaluate("document.documentElement.scrollWidth")
+        if width > TELEPHONE["width"]:
             wider[path] = width
-    await admin.page.set_viewport_size({"width": 1280, "height": 800})
+        await page.set_viewport_size(DESK)
+    await page.emulate_media(color_scheme="light")
 
-    assert wider == {}
+    assert (found, wider) == ({}, {})
 
 
 async def tab_to(seat: Seat, selector: str) -> None:
