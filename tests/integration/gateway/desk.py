@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -52,13 +53,17 @@ from tests.support.stack import Stack
 GATEWAY = tuple(service for service in SERVICES if service.name == "gateway")
 WAIT_SECONDS = 20.0
 POLL_SECONDS = 0.02
+POLLS_MORE_RARELY = 0.05
+"""As a part of the time waited so far, as in `waiting.eventually`."""
 
 
 async def until(condition: Callable[[], Awaitable[Any]], seconds: float = WAIT_SECONDS) -> Any:
     """The first true answer of `condition`. Fails when there is none in time."""
+    began = time.monotonic()
     async with asyncio.timeout(seconds * pace()):
         while not (answer := await condition()):
-            await asyncio.sleep(POLL_SECONDS)
+            waited = time.monotonic() - began
+            await asyncio.sleep(max(POLL_SECONDS, POLLS_MORE_RARELY * waited))
     return answer
 
 
