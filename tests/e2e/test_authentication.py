@@ -9,13 +9,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from deploy.local.ports import LOOPBACK
 from tests.support.api import Answer, Api, Key, canonical_string, sign, signed_headers
 from tests.support.live import ACCOUNTS, CUSTOMERS, Live
-from tests.support.pace import pace
 from tests.support.people import application
 from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess
@@ -298,18 +296,3 @@ async def test_the_callers_request_id_comes_back(live: Live) -> None:
 
     assert answer.headers["X-Request-Id"] == mine
     assert uuid.UUID(other.headers["X-Request-Id"]).version == 7
-
-
-async def test_the_documents_need_no_credentials(live: Live) -> None:
-    timeout = aiohttp.ClientTimeout(total=10 * pace())
-    for path in ("/openapi.json", "/asyncapi.json", "/docs", "/docs/guides/quickstart", "/"):
-        for method in ("GET", "HEAD"):
-            async with live.session.request(
-                method, live.stack.base_url + path, timeout=timeout
-            ) as response:
-                assert response.status == 200
-                assert int(response.headers["Content-Length"]) > 50
-    async with live.session.get(f"{live.stack.base_url}/", timeout=timeout) as response:
-        start = await response.json()
-    assert (start["openapi"], start["asyncapi"]) == ("/openapi.json", "/asyncapi.json")
-    assert start["documentation"] == "/docs"
