@@ -78,19 +78,14 @@ class Deployment:
     async def key(self, tenant: str, *more: str) -> Key:
         name = " ".join((tenant, *more))
         if name not in self.keys:
-            made = await self.stack.command(
-                *("keys", "create", "--family", "partner", "--tenant", tenant, *more)
-            )
-            self.keys[name] = Key(made["subscription_key"], made["secret"], made["tenant"])
+            self.keys[name] = await self.stack.new_key("partner", "--tenant", tenant, *more)
         return self.keys[name]
 
     async def customer_key(self, customer_id: str, *more: str) -> Key:
         """`more` is what the key is made with, the first time that it is asked for."""
         if customer_id not in self.keys:
-            made = await self.stack.command(
-                *("keys", "create", "--family", "customer", "--customer", customer_id, *more)
-            )
-            self.keys[customer_id] = Key(made["subscription_key"], made["secret"], made["tenant"])
+            made = await self.stack.new_key("customer", "--customer", customer_id, *more)
+            self.keys[customer_id] = made
         return self.keys[customer_id]
 
 

@@ -15,9 +15,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import aiohttp
 
 from deploy.local import banks
 from deploy.local.ports import LOOPBACK
@@ -30,7 +32,7 @@ from deploy.local.services import (
 )
 from libs.runtime.probes import http_ready
 from libs.runtime.supervision import ReadyCheck
-from tests.support.api import Key
+from tests.support.api import ANSWER_SECONDS, Key, encode, signed_headers
 from tests.support.command_line import Finished, run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, begin_loading, forked
@@ -45,6 +47,7 @@ SERVED = tuple(service for service in SERVICES if service.name != "console")
 READY_SECONDS = 30.0
 STOP_SECONDS = 40.0
 POLL_SECONDS = 0.05
+KEYS = "/operator/keys"
 
 
 class ServiceProcess:
@@ -265,6 +268,31 @@ class Stack:
     def log(self, name: str) -> str:
         return self.services[name].log
 
+    async def new_key(self, family: str, *options: str) -> Key:
+        """A key of a partner or a customer, requested over HTTP as `bankside keys create` does it, whose options these
+        are: `bankside` would be a process for each key.
+        """
+        operator = await self._own_operator()
+        content = encode({"family": family, "reason": "a test", **key_settings(options)})
+        headers = signed_headers(operator, "POST", KEYS, content)
+        async with aiohttp.request(
+            "POST",
+            self.operator_url + KEYS,
+            data=content,
+            headers={**headers, "Content-Type": "application/json"},
+            timeout=aiohttp.ClientTimeout(total=ANSWER_SECONDS),
+        ) as response:
+            answer = await response.json(content_type=None)
+        assert response.status == 200, answer
+        made = answer["data"]
+        return Key(made["subscription_key"], made["secret"], made["tenant"])
+
+    async def _own_operator(self) -> Key:
+        """Made once, with the role `admin`."""
+        if self._operator is None:
+            self._operator = await new_operator(self.environment)
+        return self._operator
+
     async def command(self, *arguments: str) -> Any:
         """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
         done = await self.run(*arguments, "--json")
@@ -273,9 +301,7 @@ class Stack:
 
     async def run(self, *arguments: str) -> Finished:
         """Run `bankside` on this stack as an operator of its own, with the role `admin`."""
-        if self._operator is None:
-            self._operator = await new_operator(self.environment)
-        key = self._operator
+        key = await self._own_operator()
         environment = environment_with(
             self.env
             | {
@@ -287,6 +313,24 @@ class Stack:
             }
         )
         return await run_bankside(arguments, environment, launch=self._launch)
+
+
+def key_settings(options: Sequence[str]) -> dict[str, Any]:
+    """The fields of `POST /operator/keys` for options of `bankside keys create`, each with its value."""
+    settings: dict[str, Any] = {}
+    for option, value in zip(options[::2], options[1::2], strict=True):
+        match option:
+            case "--tenant":
+                settings["tenant"] = value
+            case "--customer":
+                settings["customer_id"] = value
+            case "--scope":
+                settings["scopes"] = [*settings.get("scopes", ()), value]
+            case "--reads-per-minute" | "--writes-per-minute" | "--wires-per-minute":
+                settings[option.removeprefix("--").replace("-", "_")] = int(value)
+            case _:
+                raise ValueError(f"{option} is not known here")
+    return settings
 
 
 def environment_with(settings: Mapping[str, str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.wires.hands import WIRES, Sender
-from tests.support.api import Answer, Api, Key
+from tests.support.api import Answer, Api
 from tests.support.people import new_key
 from tests.support.reconciling import assert_reconciled
 
@@ -44,10 +44,7 @@ async def office(sender: Sender) -> AsyncIterator[Office]:
 
     async def key(*scopes: str) -> Api:
         chosen = [part for scope in scopes for part in ("--scope", scope)]
-        made = await live.stack.command(
-            *("keys", "create", "--family", "customer", "--customer", customer_id, *chosen)
-        )
-        return live.api(Key(made["subscription_key"], made["secret"], made["tenant"]))
+        return live.api(await live.stack.new_key("customer", "--customer", customer_id, *chosen))
 
     opened = Office(sender, await key(), await key("wires:read"))
     yield opened

@@ -244,7 +244,7 @@ class Callers:
         """Make the partners and customers, while all is well."""
         for number in range(PARTNERS):
             tenant = f"partner{number}"
-            key = await self._make_key("--family", "partner", "--tenant", tenant, *UNLIMITED)
+            key = await self.fleet.stack.new_key("partner", "--tenant", tenant, *UNLIMITED)
             listening = await opened.enter_async_context(endpoint())
             partner = Partner(tenant, key, [], [], listening)
             self.partners.append(partner)
@@ -272,16 +272,12 @@ class Callers:
 
         await eventually("a customer is onboarded", is_done, START_SECONDS)
         business = operation.data["business"]
-        key = await self._make_key(
-            "--family", "customer", "--customer", business["customer_id"], *RATE, *UNLIMITED
+        key = await self.fleet.stack.new_key(
+            "customer", "--customer", business["customer_id"], *RATE, *UNLIMITED
         )
         await self.bank.deposit(business["account_id"], FUNDS)
         linked = operation.data["external_bank_account"]["external_bank_account_id"]
         return Customer(business["customer_id"], business["account_id"], linked, key)
-
-    async def _make_key(self, *arguments: str) -> Key:
-        made = await self.fleet.stack.command("keys", "create", *arguments)
-        return Key(made["subscription_key"], made["secret"], made["tenant"])
 
 
 @asynccontextmanager
