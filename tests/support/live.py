@@ -28,6 +28,8 @@ from tests.support.waiting import eventually
 
 CUSTOMERS = "/partner/reseller/customers"
 ACCOUNTS = "/partner/reseller/accounts"
+EVENTS_POLL_SECONDS = 0.1
+"""A fetch of the events takes several requests to the broker."""
 ONBOARDED = Counter(
     {
         "customer.created": 1,
@@ -181,7 +183,7 @@ class Live:
             assert found >= expected, dict(found)
             return True
 
-        await eventually(f"events of {customer_id}", published)
+        await eventually(f"events of {customer_id}", published, poll_seconds=EVENTS_POLL_SECONDS)
         found = Counter(event["type"] for event in await self.events.of(customer_id))
         assert found == expected, (found, expected)
 
@@ -207,7 +209,10 @@ async def hands_on(deployment: Deployment) -> AsyncIterator[Live]:
         key = await deployment.key("anvil")
         interface = deployment.interface
         partner = Api(session, base_url, interface, key, deployment.logs)
-        yield Live(deployment, session, interface, partner, bank)
+        try:
+            yield Live(deployment, session, interface, partner, bank)
+        finally:
+            await deployment.events.close()
 
 
 @pytest.fixture(scope="package")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import aio_pika
+from aio_pika.abc import AbstractConnection, AbstractQueue
 
 QUEUE = "test.every_event"
 ONCE = {
@@ -39,6 +40,8 @@ class RecordedEvents:
     amqp_url: str = field(repr=False)
     events: list[Event] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
+    _opened: tuple[AbstractConnection, AbstractQueue] | None = None
+    """The connection of `fetch`, which belongs to the event loop of one test."""
 
     async def begin(self) -> None:
         """Before anything is published; the exchange need not exist yet."""
@@ -49,17 +52,31 @@ class RecordedEvents:
             await queue.bind(exchange, "#")
 
     async def fetch(self) -> list[Event]:
-        """All events so far. Publishing is at least once: a second copy of an event is not a second event."""
-        connection = await aio_pika.connect(self.amqp_url)
-        async with connection, await connection.channel() as channel:
-            queue = await channel.get_queue(QUEUE)
-            while message := await queue.get(no_ack=True, fail=False):
-                event = json.loads(message.body)
-                assert message.routing_key == event["type"]
-                if event["id"] not in self._ids:
-                    self._ids.add(event["id"])
-                    self.events.append(event)
+        """All events so far. Publishing is at least once: a second copy of an event is not a second event.
+
+        Its connection stays open for the next call, unless the broker ended it: `close` has to follow.
+        """
+        queue = await self._queue()
+        while message := await queue.get(no_ack=True, fail=False):
+            event = json.loads(message.body)
+            assert message.routing_key == event["type"]
+            if event["id"] not in self._ids:
+                self._ids.add(event["id"])
+                self.events.append(event)
         return self.events
+
+    async def _queue(self) -> AbstractQueue:
+        if self._opened is None or self._opened[0].is_closed:
+            connection = await aio_pika.connect(self.amqp_url)
+            channel = await connection.channel()
+            self._opened = connection, await channel.get_queue(QUEUE)
+        return self._opened[1]
+
+    async def close(self) -> None:
+        """End the connection of `fetch`. A test ends it before its event loop does."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            await opened[0].close()
 
     async def of(self, customer_id: str) -> list[Event]:
         """Those of a business customer, its persons and accounts."""
