@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
@@ -17,8 +19,9 @@ from deploy.local.node import PACKAGE, find_typescript
 from libs.contracts.exact_json import encode
 from libs.contracts.table import PUBLIC_OPERATIONS
 from tests.support.certificates import Authority, behind_tls
-from tests.support.client_packages import CALLBACK, blocks, new_customer, run
+from tests.support.client_packages import CALLBACK, OUTSIDE, blocks, new_customer, run
 from tests.support.live import Live
+from tests.support.pace import pace
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 
 CLIENT = ROOT / "libs" / "typescript_client"
@@ -36,10 +39,7 @@ console.log(await receive(new TextEncoder().encode(given.body), new Headers(give
 console.log(await receive(given.body + " ", given.headers, given.secret));
 """
 START = """
-import * as b from "bankside-client";
-import { readFileSync } from "node:fs";
-
-const given = JSON.parse(readFileSync(0, "utf8"));
+"use strict";
 const settings = { baseUrl: given.base_url, subscriptionKey: given.subscription_key, secret: given.secret };
 const client = new b.Client({ ...settings, attempts: 3 });
 const wire = { sending_account_id: "a", external_account_id: "e", amount: 9999999999.99, purpose: "Café" };
@@ -51,6 +51,18 @@ const told = (error) => ({
 });
 const show = async (value) => console.log(JSON.stringify(await value.catch(told)));
 """
+SCRIPTS = """
+import * as b from "bankside-client";
+import { createInterface } from "node:readline";
+
+const AsyncFunction = (async () => {}).constructor;
+for await (const line of createInterface({ input: process.stdin })) {
+  const { script, given } = JSON.parse(line);
+  const error = await new AsyncFunction("b", "given", script)(b, given).then(() => null, (error) => error);
+  console.log(`END ${error === null ? "" : error.stack}`.replaceAll("\\n", " "));
+}
+"""
+"""Runs a script for each line of its input; what it shows is followed by a line with the error that ended it."""
 SENT = b'{"amount":9999999999.99,"external_account_id":"e","purpose":"Caf\xc3\xa9","sending_account_id":"a"}'
 SIGN = """
 for (const v of given.vectors.request_signature) {
@@ -95,16 +107,38 @@ async def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def node(installed: Path) -> Iterator[Popen[str]]:
+    """One process for all scripts: to start it takes longer than to run a script."""
+    command = ("node", "--input-type=module", "-e", SCRIPTS)
+    with Popen(command, cwd=installed, env=OUTSIDE, stdin=PIPE, stdout=PIPE, text=True) as process:
+        yield process
+        process.kill()
+
+
 @pytest.fixture
-def play(installed: Path) -> Run:
+def play(node: Popen[str]) -> Run:
     """Run lines of JavaScript with a client of a gateway; what they show."""
+
+    def run_script(script: str, given: Any) -> list[Any]:
+        assert node.stdin is not None
+        assert node.stdout is not None
+        node.stdin.write(json.dumps({"script": START + script, "given": given}) + "\n")
+        node.stdin.flush()
+        said = []
+        while not (line := node.stdout.readline()).startswith("END "):
+            said.append(json.loads(line))
+        assert line == "END \n"
+        return said
 
     async def played(server: Gateway, script: str, **more: Any) -> list[Any]:
         key = {"subscription_key": KEY.subscription_key, "secret": KEY.secret}
-        given = json.dumps({"base_url": server.base_url, **key, **more})
-        program = ("node", "--input-type=module", "-e", START + script)
-        said = await run(*program, folder=installed, given=given)
-        return [json.loads(line) for line in said.splitlines()]
+        given = {"base_url": server.base_url, **key, **more}
+        running = asyncio.create_task(asyncio.to_thread(run_script, script, given))
+        await asyncio.wait({running}, timeout=60 * pace())
+        if not running.done():
+            node.kill()
+        return await running
 
     return played
 
