@@ -7,11 +7,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from deploy.local.environment import ROOT
 from deploy.local.node import PACKAGE, find_typescript
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
@@ -22,6 +23,18 @@ from libs.specs.openapi import openapi_document, operator_document
 
 PACKAGE_NAME = "generated_client"
 WAIT_SECONDS = 120
+MYPY_CACHE = ROOT / ".tools" / "mypy-generated"
+"""Of the run before, whose generated client has the same relative paths."""
+GENERATE = """
+import json
+import sys
+
+from openapi_python_client.cli import app
+
+for arguments in json.loads(sys.argv[1]):
+    if app(arguments, standalone_mode=False):
+        sys.exit(f"{arguments}: has failed")
+"""
 
 
 def run(*command: str, cwd: Path) -> str:
@@ -32,19 +45,38 @@ def run(*command: str, cwd: Path) -> str:
     return done.stdout + done.stderr
 
 
-def generate_python(document: dict[str, Any], folder: Path) -> Path:
-    """The package of openapi-python-client; a schema or operation that it leaves out fails the test."""
-    source, settings = folder / "openapi.json", folder / "settings.json"
-    source.write_bytes(encode(document))
-    settings.write_text(json.dumps({"post_hooks": [], "package_name_override": PACKAGE_NAME}))
-    made = folder / PACKAGE_NAME
-    run(
-        *(sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning"),
-        *("--path", str(source), "--config", str(settings)),
-        *("--meta", "none", "--output-path", str(made)),
-        cwd=folder,
-    )
-    return made
+@dataclass(frozen=True)
+class PythonClients:
+    """Packages of openapi-python-client."""
+
+    callers: Path
+    operators: Path
+
+
+@pytest.fixture(scope="module")
+def python_clients(tmp_path_factory: pytest.TempPathFactory) -> PythonClients:
+    """Both of one process: it loads the generator once. A schema or operation that it leaves out fails the test."""
+    commands, made = [], []
+    for document in (openapi_document(), operator_document()):
+        folder = tmp_path_factory.mktemp("python")
+        source, settings = folder / "openapi.json", folder / "settings.json"
+        source.write_bytes(encode(document))
+        settings.write_text(json.dumps({"post_hooks": [], "package_name_override": PACKAGE_NAME}))
+        made.append(folder / PACKAGE_NAME)
+        commands.append(
+            (
+                *("generate", "--fail-on-warning", "--meta", "none"),
+                *("--path", str(source), "--config", str(settings)),
+                *("--output-path", str(made[-1])),
+            )
+        )
+    run(sys.executable, "-c", GENERATE, json.dumps(commands), cwd=tmp_path_factory.getbasetemp())
+    return PythonClients(*made)
+
+
+@pytest.fixture
+def python_client(python_clients: PythonClients) -> Path:
+    return python_clients.callers
 
 
 def operations_in(made: Path) -> set[str]:
@@ -56,19 +88,14 @@ def modules_of(rows: Iterable[Operation]) -> set[str]:
     return {re.sub(r"([A-Z])", r"_\1", row.operation_id).lower() for row in rows}
 
 
-@pytest.fixture(scope="module")
-def python_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return generate_python(openapi_document(), tmp_path_factory.mktemp("python"))
-
-
 def test_a_python_client_has_every_operation_under_its_id(python_client: Path) -> None:
     assert operations_in(python_client) == modules_of(PUBLIC_OPERATIONS)
 
 
-def test_a_python_client_for_operators_has_every_operation(tmp_path: Path) -> None:
-    made = generate_python(operator_document(), tmp_path)
-
-    assert operations_in(made) == modules_of(OPERATOR_OPERATIONS)
+def test_a_python_client_for_operators_has_every_operation(
+    python_clients: PythonClients,
+) -> None:
+    assert operations_in(python_clients.operators) == modules_of(OPERATOR_OPERATIONS)
 
 
 def test_names_in_a_python_client_say_what_things_are(python_client: Path) -> None:
@@ -78,10 +105,10 @@ def test_names_in_a_python_client_say_what_things_are(python_client: Path) -> No
     assert {"wire_envelope", "wire_list_envelope", "event_filter", "address"} <= models.keys()
 
 
-def test_the_types_of_a_python_client_are_right(python_client: Path, tmp_path: Path) -> None:
+def test_the_types_of_a_python_client_are_right(python_client: Path) -> None:
     run(
         *(sys.executable, "-m", "mypy", "--config-file", "", "--follow-imports", "silent"),
-        *("--cache-dir", str(tmp_path)),
+        *("--cache-dir", str(MYPY_CACHE)),
         *("-p", f"{PACKAGE_NAME}.api", "-p", f"{PACKAGE_NAME}.models"),
         cwd=python_client.parent,
     )

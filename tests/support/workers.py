@@ -10,6 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 SAME_WORKER = (
     ("contract/ports",),
+    ("contract/test_generated_clients.py",),
     ("e2e/at_increase",),
     ("e2e/console",),
     ("e2e/ledger",),
