@@ -31,15 +31,28 @@ async def run_bankside(
     Args:
         environment: all of its variables.
     """
+    return await run_program("libs.cli", arguments, environment, stdin=stdin, launch=launch)
+
+
+async def run_program(
+    module: str,
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    *,
+    folder: Path | None = None,
+    stdin: bytes = b"",
+    launch: Launch = forked,
+) -> Finished:
+    """Likewise, `python -m MODULE`, in another folder where one is given."""
     with tempfile.TemporaryDirectory() as files:
         output, errors, standard_input = (Path(files, name) for name in ("out", "err", "in"))
         standard_input.write_bytes(stdin)
         process = launch(
             Program(
-                module="libs.cli",
+                module=module,
                 arguments=arguments,
                 environment=environment,
-                folder=str(Path.cwd()),
+                folder=str(folder or Path.cwd()),
                 output=str(output),
                 errors=str(errors),
                 input=str(standard_input),
@@ -49,5 +62,5 @@ async def run_bankside(
         async def has_ended() -> bool:
             return process.poll() is not None
 
-        await eventually(f"bankside {' '.join(arguments)} ends", has_ended, END_SECONDS)
+        await eventually(f"{module} {' '.join(arguments)} ends", has_ended, END_SECONDS)
         return Finished(process.poll() or 0, output.read_text(), errors.read_text())
