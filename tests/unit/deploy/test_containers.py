@@ -197,21 +197,6 @@ def test_the_console_has_the_key_that_the_gateway_registers(made: Path) -> None:
     assert re.fullmatch(r"sub_[A-Za-z0-9]{22,}", console["BANKSIDE_CONSOLE_OPERATOR_KEY"])
 
 
-def test_a_key_that_a_company_gave_reaches_its_service_and_no_other(copied: Path) -> None:
-    for name in GIVEN_BY_COMPANIES:
-        (copied / ".secrets" / "values" / name).write_text(f"given as {name}\n")
-
-    said = make_env(copied)
-
-    assert "Nothing was missing" in said
-    for service in OURS:
-        name = f"BANKSIDE_{service}_INCREASE_KEY".upper()
-        expected = {name: f"given as {name}"} if service in PROVIDER_APIS else {}
-        given = {n: v for n, v in secrets(copied, service).items() if n in GIVEN_BY_COMPANIES}
-        assert given == expected, service
-        assert given.keys() <= named_files(service)
-
-
 def test_the_secrets_are_private_and_what_they_name_can_be_read(made: Path) -> None:
     folder = made / ".secrets"
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -259,33 +244,38 @@ def test_folders_and_secrets_that_others_could_read_are_made_private(copied: Pat
     assert {path.stat().st_mode & 0o777 for path in values.iterdir()} == {0o600}
 
 
-def test_another_run_changes_nothing_but_what_is_missing(copied: Path) -> None:
-    before = secrets(copied)
-    (copied / ".secrets" / "values" / TOKEN).unlink()
+def test_another_run_changes_what_is_missing_passes_on_what_a_company_gave_and_names_the_unknown(
+    copied: Path,
+) -> None:
+    values, before = copied / ".secrets" / "values", secrets(copied)
     settings = (copied / ".env").read_text()
+    (values / TOKEN).unlink()
+    for name in GIVEN_BY_COMPANIES:
+        (values / name).write_text(f"given as {name}\n")
+    # Of a ring of two services the file has the name of the one end: this is the other.
+    unknown = values / "BANKSIDE_ONBOARDING_GATEWAY_KEYS"
+    unknown.write_text("k1:…\n")
 
-    said = make_env(copied)
+    said, after = make_env(copied), secrets(copied)
+    unknown.unlink()
+    said_without = make_env(copied)
 
-    after = secrets(copied)
     assert f"Made in .secrets: {TOKEN}." in said
     assert {name for name in before if before[name] != after[name]} == {TOKEN}
     assert secrets(copied, "payments")[TOKEN] == after[TOKEN]
     assert (copied / ".env").read_text() == settings
-    assert "Nothing was missing" in make_env(copied)
-
-
-def test_a_file_that_no_container_gets_is_named(copied: Path) -> None:
-    # Of a ring of two services the file has the name of the one end: this is the other.
-    values = copied / ".secrets" / "values"
-    (values / "BANKSIDE_ONBOARDING_GATEWAY_KEYS").write_text("k1:…\n")
-
-    said = make_env(copied)
-    (values / "BANKSIDE_ONBOARDING_GATEWAY_KEYS").unlink()
-    said_without = make_env(copied)
+    assert "Nothing was missing" in said_without
 
     assert said.rstrip().endswith(": BANKSIDE_ONBOARDING_GATEWAY_KEYS.")
     assert "No container gets" in said
     assert "No container gets" not in said_without
+
+    for service in OURS:
+        name = f"BANKSIDE_{service}_INCREASE_KEY".upper()
+        expected = {name: f"given as {name}"} if service in PROVIDER_APIS else {}
+        given = {n: v for n, v in secrets(copied, service).items() if n in GIVEN_BY_COMPANIES}
+        assert given == expected, service
+        assert given.keys() <= named_files(service)
 
 
 def test_secrets_of_an_earlier_release_are_taken_from_its_settings(checkout: Path) -> None:
