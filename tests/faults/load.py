@@ -77,6 +77,7 @@ class Command:
     """What a caller sends, its first answer, and the answer that is final."""
 
     number: int
+    """Among those of its kind: callers may send in turns, of which an update would always have the same one."""
     kind: Kind
     api: Api
     method: str
@@ -162,8 +163,8 @@ class Load:
         body = {"business": {"dba": name}}
         return self._command(Kind.UPDATE, self.live.partner, "PATCH", target, body, name)
 
-    def _command(self, *fields: Any) -> Command:
-        command = Command(len(self.commands), *fields)
+    def _command(self, kind: Kind, *fields: Any) -> Command:
+        command = Command(len(self.of(kind)), kind, *fields)
         self.commands.append(command)
         return command
 

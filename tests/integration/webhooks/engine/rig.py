@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import asyncpg
 from sqlalchemy import text
 from uuid_utils import uuid7
 
@@ -183,6 +184,13 @@ class Rig:
                 for_what=list(for_what),
             )
         )
+
+    async def has_waiting_claim(self, claiming: asyncpg.Connection) -> bool:
+        """Whether an engine waits to claim until `claiming` has. Its session is used by it: an idle one that holds a
+        lock is ended after some seconds.
+        """
+        await claiming.execute("SELECT 1")
+        return await self.waits_for_lock("advisory")
 
     async def take(self, subscription_id: UUID) -> None:
         """Claim the delivery of a subscription that is due longest, as another process does."""

@@ -206,8 +206,8 @@ async def test_a_sweep_that_waited_for_others_claims_is_not_the_last_for_long(ri
         await publisher.publish([an_event()])
         await eventually("it is recorded", lambda: due(rig, subscription, 1))
         async with claims.claiming(rig.database) as connection:
-            await eventually("a sweep that waits", lambda: rig.waits_for_lock("advisory"))
-            # Charged for it, the next sweep would be 15 s away. A session that is idle for as long might be ended.
+            await eventually("a sweep that waits", lambda: rig.has_waiting_claim(connection))
+            # Charged for it, the next sweep would be 15 s away.
             await connection.execute("SELECT pg_sleep(1.5)")
         async with claims.claiming(rig.database):
             pass  # the sweep is over, since it waited before us

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from uuid import UUID, uuid4
 
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
@@ -121,9 +120,9 @@ async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_
         rig.database, NoPoster(), Signer(rig.keyring), Rules(), rig.clock, lambda sent: None
     )
 
-    async with claims.claiming(rig.database):
+    async with claims.claiming(rig.database) as connection:
         running = asyncio.create_task(dispatcher.run())
-        await eventually("a claim that waits", lambda: rig.waits_for_lock("advisory"))
+        await eventually("a claim that waits", lambda: rig.has_waiting_claim(connection))
         stopping = asyncio.create_task(dispatcher.stop(20))
         await rig.query("SELECT 1")
         was_waited_for = not stopping.done()
@@ -142,14 +141,9 @@ async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_a
     subscription = await rig.subscribe("/a")
 
     async with rig.engine(Rules(lease_seconds=POST_SECONDS + 0.5)):
-        async with claims.claiming(rig.database):
+        async with claims.claiming(rig.database) as connection:
             await record(rig)
-            await eventually("a claim that waits", lambda: rig.waits_for_lock("advisory"))
-            since = time.monotonic()
-            await eventually("too late", lambda: passed(since, 0.6))
+            await eventually("a claim that waits", lambda: rig.has_waiting_claim(connection))
+            await connection.execute("SELECT pg_sleep(0.6)")  # too late
         await eventually("a delivery", lambda: received(rig, "/a", 1), seconds=10)
         await eventually("it is over", lambda: left(rig, subscription, []))
-
-
-async def passed(since: float, seconds: float) -> bool:
-    return time.monotonic() - since > seconds
