@@ -29,6 +29,13 @@ class ListeningSettings(ProcessSettings):
     def longest_drain_seconds(self) -> float:
         return min(self.drain_seconds, self.shutdown_seconds / 3)
 
+    @property
+    def answering_seconds(self) -> float:
+        """What requests under way have at a stop, after the drain and after what is arriving then. A fifth of what is
+        left is for what the process writes and closes at its end.
+        """
+        return 0.8 * (self.shutdown_seconds - 2 * self.longest_drain_seconds)
+
     def encryption(self) -> ssl.SSLContext | None:
         """TLS of the connections of callers; None: they are not encrypted. Raises Misconfigured."""
         names = f"{self.variable('tls_certificate_file')} and {self.variable('tls_key_file')}"

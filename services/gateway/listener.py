@@ -71,7 +71,7 @@ class Listener:
             auto_decompress=False,
             handler_cancellation=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            shutdown_timeout=settings.shutdown_seconds - 2 * settings.longest_drain_seconds,
+            shutdown_timeout=settings.answering_seconds / 2,  # aiohttp waits for it twice
             max_headers=MAX_HEADERS,
             lingering_time=LINGERING_SECONDS,
         )

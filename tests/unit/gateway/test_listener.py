@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
+import pytest
 from aiohttp import web
 
 from deploy.local.ports import LOOPBACK
@@ -33,8 +34,8 @@ def listener_at(
     settings = SimpleNamespace(
         connections_per_address=8,
         stalled_seconds=60.0,
-        shutdown_seconds=30.0 * pace(),
         longest_drain_seconds=10.0 * pace(),
+        answering_seconds=10.0 * pace(),
     )
 
     async def echo(request: web.Request) -> web.Response:
@@ -54,6 +55,18 @@ def listener_at(
         encryption,
         in_all=64,
     )
+
+
+@pytest.mark.parametrize(("drain", "shutdown"), [(1.0, 15.0), (60.0, 15.0), (0.0, 0.3)])
+def test_requests_that_take_all_their_time_leave_some_for_the_end_of_a_stop(
+    drain: float, shutdown: float
+) -> None:
+    settings = Settings.model_construct(drain_seconds=drain, shutdown_seconds=shutdown)
+
+    before_the_end = 2 * settings.longest_drain_seconds + settings.answering_seconds
+
+    assert settings.answering_seconds > 0
+    assert before_the_end <= 0.95 * shutdown
 
 
 async def test_a_body_that_is_still_arriving_is_waited_for() -> None:
