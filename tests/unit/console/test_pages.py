@@ -1,76 +1,44 @@
-"""Lists, items and actions: what is shown to whom, and what is asked of the gateway."""
+"""Lists and items: what is shown, and what is asked of the gateway."""
 
 from __future__ import annotations
 
 import html
 import re
 from dataclasses import replace
-from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
 from libs.contracts.errors import (
-    InvalidState,
     NotFound,
-    OutcomePending,
     ProviderTimeout,
 )
 from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
-from libs.contracts.operating.customers import GET_CUSTOMER, LIST_CUSTOMERS
+from libs.contracts.operating.customers import LIST_CUSTOMERS
 from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
 from libs.contracts.operating.differences import (
-    EXPLAIN_DIFFERENCE,
-    GET_DIFFERENCE,
     LIST_RUNS,
-    OperatorDifference,
     ReconciliationRun,
 )
 from libs.contracts.operating.feeds import (
-    GET_FEED,
     LIST_FEEDS,
     Feed,
-    FeedStop,
-    FeedWithSkips,
     GatheredFeeds,
 )
-from libs.contracts.operating.keys import CREATE_KEY, GET_KEY, ROTATE_KEY
-from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
-from libs.contracts.operating.resealing import RESEAL, KeyUse, ResealStep
-from libs.contracts.operating.restores import (
-    CLOSE_RESTORES,
-    LIST_RESTORES,
-    CloseRestoresOf,
-    GatheredRestores,
-    Restore,
-    RestoreDecided,
-)
-from libs.contracts.operating.saga_steps import LIST_STEPS
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
 from libs.contracts.operating.services import Gathered
-from libs.contracts.operating.webhooks import (
-    GET_SUBSCRIPTION,
-    RECOVER,
-    OperatorRecovery,
-)
 from libs.contracts.operating.wires import (
     GET_WIRE,
     LIST_WIRES,
-    RESOLVE_WIRE,
     ListOperatorWires,
     WireAtProvider,
-    WireDecision,
 )
-from libs.contracts.operation import Operation
-from libs.contracts.principal import Role
 from libs.contracts.wires import WireReason, WireState
-from services.console.application import SUBJECTS
 from services.console.declarations import Subject
 from services.console.pages import wires
-from tests.unit.console.browser import Answer, console
+from tests.unit.console.browser import console
 from tests.unit.console.gateway_double import AT, TOKEN
 from tests.unit.console.samples import (
     CUSTOMER_ID,
@@ -78,14 +46,10 @@ from tests.unit.console.samples import (
     WIRE_ID,
     command,
     customer,
-    customer_with,
     gateway,
-    saga_step,
     wire,
     wire_detail,
 )
-
-RESOLVE = f"/wires/{WIRE_ID}/resolve"
 
 
 async def test_a_list_is_narrowed_sorted_and_paged_by_its_address() -> None:
@@ -279,40 +243,6 @@ async def test_the_id_of_a_run_of_reconciliation_leads_to_no_search_that_finds_n
     assert "/search?q=" not in answer.text
 
 
-async def test_a_difference_is_explained_as_it_was_when_its_page_was_read() -> None:
-    difference = OperatorDifference(
-        difference_id=WIRE_ID,
-        comparison="balances",
-        kind="balance",
-        subject="acc_1",
-        ids={},
-        ours={"total": Decimal("1.00")},
-        theirs={"total": Decimal("2.00")},
-        first_seen=AT,
-        last_seen=AT,
-        closed_at=None,
-        closed_as=None,
-        reason=None,
-        closed_by=None,
-        revision=2,
-    )
-    changed = difference.model_copy(update={"revision": 3})
-    double = gateway()
-    double.answer(GET_DIFFERENCE, difference)
-    double.answer(EXPLAIN_DIFFERENCE, InvalidState("The difference has changed."))
-    async with console(double) as browser:
-        page = await browser.get(f"/differences/{WIRE_ID}")
-        [link] = re.findall(r'href="(/differences/[^"]+/explain[^"]*)"', page.text)
-        double.answer(GET_DIFFERENCE, changed)
-        form = await browser.get(html.unescape(link))
-        answer = await browser.post(html.unescape(link), {"revision": "3", "reason": "Known."})
-
-    assert 'name="revision"' not in form.text
-    assert [asked.revision for asked in double.commands(EXPLAIN_DIFFERENCE)] == [2]
-    assert answer.status == 409
-    assert "The difference has changed." in answer.text
-
-
 async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_missing() -> None:
     double = gateway()
     path = "/dead-letters/019aacf2-1b3e-7000-8000-000000000003"
@@ -330,222 +260,6 @@ async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_miss
     assert gone.status == 404
 
 
-async def test_what_a_role_may_not_do_is_not_shown_and_not_done() -> None:
-    double = gateway(Role.VIEWER)
-    async with console(double) as browser:
-        page = await browser.get(f"/wires/{WIRE_ID}")
-        asked = await browser.get(RESOLVE)
-        operators = await browser.get("/operators/create")
-
-    assert "action-resolve" not in page.text
-    assert (asked.status, operators.status) == (403, 403)
-
-
-async def test_an_action_says_what_it_does_then_takes_its_reason_and_says_it_is_done() -> None:
-    double = gateway()
-    async with console(double) as browser:
-        page = await browser.get(f"/wires/{WIRE_ID}")
-        asked = await browser.get(RESOLVE)
-        before = double.commands(RESOLVE_WIRE)
-        done = await browser.post(RESOLVE, {"decision": "ask", "reason": " They were asked. "})
-        after = await browser.get(f"/wires/{WIRE_ID}")
-        later = await browser.get(f"/wires/{WIRE_ID}")
-
-    assert f'href="{RESOLVE}"' in page.text
-    assert 'id="effect"' in asked.text
-    assert "Invoice 7" in asked.text
-    assert before == []
-    assert (done.status, done.location) == (303, f"/wires/{WIRE_ID}")
-    [command] = double.commands(RESOLVE_WIRE)
-    assert (command.decision, command.reason) == (WireDecision.ASK, "They were asked.")
-    assert "The bank is asked again." in after.text
-    assert "The wire is resolved." not in after.text
-    assert "The bank is asked again." not in later.text
-
-
-async def test_a_wire_is_said_to_be_resolved_where_it_is() -> None:
-    double = gateway()
-    async with console(double) as browser:
-        await browser.post(RESOLVE, {"decision": "rejected", "reason": "They have no such wire."})
-        after = await browser.get(f"/wires/{WIRE_ID}")
-
-    assert "The wire is resolved." in after.text
-
-
-async def test_the_page_of_a_skip_shows_the_entry_that_it_skips() -> None:
-    stop = FeedStop(
-        entry_position=41,
-        entry_type="wire.moved",
-        error="It has no amount.",
-        outline=None,
-        since=AT,
-        tried_at=AT,
-        tries=7,
-    )
-    feed = FeedWithSkips(service="payments", feed="wires", position=40, stop=stop, skips=[])
-    double = gateway()
-    double.answer(LIST_FEEDS, GatheredFeeds(feeds=[feed], unreachable=[]))
-    double.answer(GET_FEED, feed)
-    async with console(double) as browser:
-        listed = await browser.get("/feeds")
-        [skip] = re.findall(r'href="([^"]+/skip[^"]*)"', listed.text)
-        page = await browser.get(html.unescape(skip))
-
-    [facts, stopped] = re.findall(r'<dl class="facts".*?</dl>', page.text, re.DOTALL)
-    assert '<dt>Position</dt><dd><span class="text">41</span>' in facts
-    assert ">40<" not in page.text
-    assert "wire.moved" in stopped
-    assert "It has no amount." in stopped
-
-
-def restore(since: datetime, *missing: str) -> Restore:
-    return Restore(
-        service="payments", since=since, missing=len(missing), missing_records=[*missing]
-    )
-
-
-async def test_all_cases_of_a_service_are_closed_as_its_page_showed_them() -> None:
-    cases = [restore(AT, "bank: w_1"), restore(AT + timedelta(hours=1), "bank: w_2", "bank: w_3")]
-    found = GatheredRestores(restores=cases, services=["payments"], unreachable=[])
-    double = gateway()
-    double.answer(LIST_RESTORES, found)
-    double.answer(CLOSE_RESTORES, InvalidState("There are 4 by now."))
-    async with console(double) as browser:
-        listed = await browser.get("/restores")
-        page = await browser.get("/restores/payments/close")
-        form = {"missing": "3", "reason": "They were mended.", "service": "onboarding"}
-        refused = await browser.post("/restores/payments/close", form)
-        double.answer(CLOSE_RESTORES, RestoreDecided(service="payments", closed=2))
-        closed = await browser.post("/restores/payments/close", form)
-        double.answer(LIST_RESTORES, found.model_copy(update={"restores": []}))
-        over = await browser.get("/restores/payments/close")
-
-    assert listed.text.count('href="/restores/payments/close"') == 2
-    assert all(record in page.text for record in ("w_1", "w_2", "w_3"))
-    assert 'name="missing" value="3"' in page.text
-    assert "There are 4 by now." in refused.text
-    assert closed.location == "/restores"
-    expected = CloseRestoresOf(service="payments", missing=3, reason="They were mended.")
-    assert double.commands(CLOSE_RESTORES) == [expected, expected]
-    assert 'id="do"' not in over.text
-
-
-async def test_the_page_of_a_step_shows_the_customer_and_what_is_done_for_it() -> None:
-    step = saga_step()
-    double = gateway()
-    double.answer(LIST_STEPS, Listed(items=[step]))
-    double.answer(GET_CUSTOMER, customer_with(step))
-    async with console(double) as browser:
-        listed = await browser.get("/saga-steps?kind=unknown")
-        [resolve] = re.findall(r'href="([^"]+/resolve[^"]*)"', listed.text)
-        page = await browser.get(html.unescape(resolve))
-        double.answer(GET_CUSTOMER, customer_with())
-        elsewhere = await browser.get(html.unescape(resolve))
-
-    assert f"/customers/{CUSTOMER_ID}" in page.text
-    assert "onboarding.onboard_customer" in page.text
-    assert elsewhere.status == 200
-    assert "onboarding.onboard_customer" not in elsewhere.text
-
-
-async def test_a_form_cannot_name_another_thing_than_its_page() -> None:
-    double = gateway()
-    async with console(double) as browser:
-        form = {"transaction_id": "another", "decision": "ask", "reason": "Why."}
-        await browser.post(RESOLVE, form)
-
-    assert [command.transaction_id for command in double.commands(RESOLVE_WIRE)] == [WIRE_ID]
-
-
-async def test_without_a_reason_nothing_is_done() -> None:
-    double = gateway()
-    async with console(double) as browser:
-        answer = await browser.post(RESOLVE, {"decision": "ask", "reason": "  "})
-
-    assert answer.status == 422
-    assert double.commands(RESOLVE_WIRE) == []
-
-
-@pytest.mark.parametrize(
-    ("error", "status", "said"),
-    [
-        (InvalidState("The wire is final."), 409, "The wire is final."),
-        (OutcomePending(), 504, "it may have been done"),
-    ],
-)
-async def test_what_was_refused_keeps_what_was_typed(
-    error: Exception, status: int, said: str
-) -> None:
-    double = gateway()
-    double.answer(RESOLVE_WIRE, error)
-    async with console(double) as browser:
-        answer = await browser.post(RESOLVE, {"decision": "ask", "reason": "A reason."})
-
-    assert answer.status == status
-    assert said in answer.text
-    assert ">A reason.</textarea>" in answer.text
-
-
-@pytest.mark.parametrize(
-    ("operation", "path", "form", "said"),
-    [
-        (ROTATE_KEY, "/keys/sub_1/rotate", {}, "Do not rotate it again"),
-        (CREATE_KEY, "/keys/create", {"family": "partner", "tenant": "acme"}, "revoke it"),
-        (CREATE_OPERATOR, "/operators/create", {"name": "eve", "role": "viewer"}, "name is taken"),
-    ],
-)
-async def test_an_answer_with_a_secret_that_is_lost_is_no_reason_to_repeat_the_request(
-    operation: Operation, path: str, form: dict[str, str], said: str
-) -> None:
-    double = gateway(Role.ADMIN)
-    double.answer(GET_KEY, NotFound())
-    double.answer(operation, OutcomePending())
-    async with console(double) as browser:
-        answer = await browser.post(path, {**form, "reason": "Why."})
-
-    assert answer.status == 504
-    assert "it may have been done" in answer.text
-    assert said in answer.text
-    assert 'id="do"' not in answer.text
-
-
-async def test_a_rotation_says_that_a_second_one_ends_the_first_secret() -> None:
-    double = gateway(Role.ADMIN)
-    double.answer(GET_KEY, NotFound())
-    async with console(double) as browser:
-        page = await browser.get("/keys/sub_1/rotate")
-
-    assert "a second rotation within the overlap ends the first secret at once" in page.text
-
-
-@pytest.mark.parametrize(
-    ("answer", "asked"), [(wire(), 1), (OutcomePending(), 1), (InvalidState("It is final."), 2)]
-)
-async def test_a_form_that_was_not_refused_is_carried_out_once(answer: Any, asked: int) -> None:
-    double = gateway()
-    double.answer(RESOLVE_WIRE, answer)
-    async with console(double) as browser:
-        form = {
-            "decision": "ask",
-            "reason": "Why.",
-            "form": form_number_of(await browser.get(RESOLVE)),
-        }
-        await browser.post(RESOLVE, form)
-        again = await browser.post(RESOLVE, form)
-        another = {**form, "form": form_number_of(await browser.get(RESOLVE))}
-        await browser.post(RESOLVE, another)
-
-    assert again.status == 409
-    assert ("was sent already" in again.text) == (asked == 1)
-    assert ('id="do"' in again.text) == (asked == 2)
-    assert len(double.commands(RESOLVE_WIRE)) == asked + 1
-
-
-def form_number_of(page: Answer) -> str:
-    [number] = re.findall(r'name="form" value="([\w-]+)"', page.text)
-    return str(number)
-
-
 async def test_an_empty_page_that_others_follow_says_so() -> None:
     double = gateway()
     double.answer(LIST_WIRES, Listed(items=[], next=NEXT))
@@ -556,90 +270,6 @@ async def test_an_empty_page_that_others_follow_says_so() -> None:
 
     assert "goes on with the next page" in followed.text
     assert "goes on with the next page" not in last.text
-
-
-async def test_a_form_goes_on_with_what_one_request_had_no_time_for() -> None:
-    double = gateway()
-    double.answer(GET_SUBSCRIPTION, NotFound())
-    recover = f"/subscriptions/{CUSTOMER_ID}/recover"
-    form = {"since": "2026-11-23T01:02:03Z", "reason": "Why."}
-    async with console(double) as browser:
-        double.answer(RECOVER, OperatorRecovery(scheduled=2, next='{"after":"here"}'))
-        begun = await browser.post(recover, form)
-        double.answer(RECOVER, OperatorRecovery(scheduled=5, next=None))
-        done = await browser.post(recover, form | {"after": '{"after":"here"}'})
-
-    assert (begun.status, done.status) == (200, 200)
-    assert "go on with the rest" in begun.text
-    shown = '<dt>Scheduled</dt><dd><span class="number">{}</span></dd>'
-    assert shown.format(2) in begun.text
-    assert shown.format(5) in done.text
-    assert ">Why.</textarea>" in begun.text
-    assert 'name="after" value="{&#34;after&#34;:&#34;here&#34;}"' in begun.text
-    assert double.commands(RECOVER)[-1].after == '{"after":"here"}'
-
-
-async def test_resealing_shows_what_each_step_did_and_goes_on() -> None:
-    double = gateway(Role.ADMIN)
-    step = ResealStep(
-        part="subscription_keys.secret",
-        rows=41,
-        unopened=0,
-        passed_over=0,
-        keys=[KeyUse(ring="STORAGE_KEYS", key_id="k1", values=3)],
-        rings={"STORAGE_KEYS": ["k2", "k1"]},
-        next="[1]",
-    )
-    form = {"service": "gateway", "reason": "A new storage key."}
-    async with console(double) as browser:
-        double.answer(RESEAL, step)
-        begun = await browser.post("/keys/reseal", form)
-        double.answer(RESEAL, step.model_copy(update={"rows": 0, "next": None}))
-        done = await browser.post("/keys/reseal", form | {"after": "[1]"})
-        double.role = Role.OPERATOR
-        browser.cookies["__Host-bankside-session"] = "u" * 43
-        refused = await browser.get("/keys/reseal")
-
-    assert all(shown in begun.text for shown in ("subscription_keys.secret", "41", 'value="[1]"'))
-    assert "Everything was walked over." in done.text
-    assert "a secret on it" not in done.text
-    assert [command.after for command in double.commands(RESEAL)] == [None, "[1]"]
-    assert refused.status == 403
-
-
-async def test_the_page_of_every_action_is_shown_before_anything_is_typed() -> None:
-    double = gateway(Role.ADMIN)
-    subjects = [subject for _, group in SUBJECTS for subject in group]
-    for detail in (detail for subject in subjects for detail in subject.details):
-        double.answer(detail.operation, NotFound())
-    actions = dict.fromkeys(action for subject in subjects for action in subject.actions())
-    async with console(double) as browser:
-        statuses = {
-            action.path: (await browser.get(re.sub(r"{\w+}", "an-id", action.path))).status
-            for action in actions
-        }
-
-    assert {path: status for path, status in statuses.items() if status != 200} == {}
-
-
-async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:
-    double = gateway(Role.ADMIN)
-    made = CreatedOperator(
-        name="eve",
-        role="viewer",
-        subscription_key="sub_1",
-        secret="s3cret",
-        one_time_password="0ne-time",
-    )
-    double.answer(CREATE_OPERATOR, made)
-    async with console(double) as browser:
-        form = {"name": "eve", "role": "viewer", "reason": "She begins today."}
-        answer = await browser.post("/operators/create", form)
-
-    assert answer.status == 200
-    assert "s3cret" in answer.text
-    assert "0ne-time" in answer.text
-    assert "s3cret" not in str(answer.cookies)
 
 
 async def test_the_one_thing_that_an_id_names_is_gone_to() -> None:
