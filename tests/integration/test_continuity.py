@@ -74,8 +74,7 @@ class Bank:
 async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
     """Of payments; its present life is not checked, and began long ago."""
     opened = open_database(fresh_environment.database_urls["payments"], "tests")
-    await start_anew(opened)
-    await let_pass(opened, 2 * TRANSIT_SECONDS)
+    await start_long_ago(opened)
     yield opened
     await opened.close()
 
@@ -123,6 +122,12 @@ async def let_pass(database: Database, seconds: float) -> None:
         )
 
 
+async def start_long_ago(database: Database) -> None:
+    """As `start_anew`; nothing that was sent before that start is still on its way."""
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+
+
 async def let_a_claim_pass(database: Database) -> None:
     async with database.transaction() as connection:
         await connection.execute(text("UPDATE database_life SET report_due_at = clock_timestamp()"))
@@ -164,14 +169,12 @@ async def test_what_was_written_since_the_last_checked_life_proves_nothing(
 ) -> None:
     bank.holds = ["wire"]
     bank.known = {"wire"}
-    await start_anew(database)
-    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await start_long_ago(database)
     doubted, present = await first_seen(database)
 
     await check.check()
     since_both = bank.trusted_until
-    await start_anew(database)
-    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await start_long_ago(database)
     *_, newest = await first_seen(database)
     await check.check()
 
@@ -290,8 +293,7 @@ async def test_a_database_that_went_back_is_not_trusted_after_another_start(
 ) -> None:
     bank.holds = ["w_1"]
     await check.check()
-    await start_anew(database)
-    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await start_long_ago(database)
     bank.known = {"w_1"}
 
     await check.check()
@@ -304,8 +306,7 @@ async def test_cases_with_more_than_the_operator_has_seen_stay_open(
 ) -> None:
     bank.holds = ["w_1"]
     await check.check()
-    await start_anew(database)
-    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await start_long_ago(database)
     bank.holds = ["w_1", "w_2", "w_3"]
     await check.check()
     restores = Restores("payments", database)
@@ -329,12 +330,10 @@ async def test_an_operator_closes_the_case_of_what_was_missing_and_of_nothing_th
     await check.check()
     assert await close(database) == 1
     closed = await is_trusted(database)
-    await start_anew(database)
-    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await start_long_ago(database)
     await check.check()
     again = await is_trusted(database)
-    await start_anew(database)
-    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await start_long_ago(database)
     bank.holds = ["w_1", "w_2"]
 
     await check.check()
