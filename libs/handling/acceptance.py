@@ -11,7 +11,7 @@ from uuid import UUID
 import asyncpg
 import msgspec
 import structlog
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import DBAPIError
 
 from libs import tracing
 from libs.batching import TooManyWaiting
@@ -31,6 +31,12 @@ from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from libs.runtime.crash import crash_point
 
 DATABASE_RETRY_SECONDS = 0.5
+_FAULTS_OF_COMMAND = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.ProgramLimitExceededError,  # a text that is too long for its index
+)
+"""Of the driver: SQLAlchemy's asyncpg dialect raises no `DataError` of its own, but a plain `DBAPIError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +83,12 @@ def is_another_request(envelope: Envelope, known: KnownCommand) -> bool:
     return known.body_hash not in (envelope.body_hash, *envelope.earlier_body_hashes)
 
 
-def _is_fault_of_command(error: Exception) -> bool:
+def is_fault_of_command(error: Exception) -> bool:
     """Whether recording the command would always fail. A database that is away, or not migrated, is waited for."""
     if isinstance(error, TooManyWaiting):
         return False
     if isinstance(error, DBAPIError):
-        return isinstance(error, DataError | IntegrityError) and not is_away(error)
+        return isinstance(error.driver_exception, _FAULTS_OF_COMMAND) and not is_away(error)
     return not is_away(error)
 
 
@@ -150,7 +156,7 @@ class Acceptance:
                 known = await self._record(envelope, reply_to)
                 break
             except Exception as error:
-                if _is_fault_of_command(error):
+                if is_fault_of_command(error):
                     raise
                 self._log.warning("not_recorded", command=envelope.id, exc_info=error)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)

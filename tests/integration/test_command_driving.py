@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import random
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
@@ -23,10 +24,12 @@ from libs.contracts.errors import OutcomePending
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
+from libs.handling.acceptance import Ordering
 from libs.handling.commands import Drive
 from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import COMMAND_PREFETCH
 from libs.messaging.envelope import Envelope, Reply, encode
+from libs.messaging.refusing import REASON
 from libs.messaging.topology import COMMANDS, REPLIES, dead_queue
 from libs.persistence.engine import Database
 from tests.integration.gateway.desk import calling, carrying_out, until
@@ -40,6 +43,8 @@ from tests.support.queues import declare_service
 from tests.support.stack import ServiceProcess
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
+LONGER_THAN_ITS_INDEX_TAKES = random.Random(7).randbytes(4000).hex()
+"""An index row has room for 2,704 bytes, and this cannot be compressed to fewer."""
 PATIENCE_SECONDS = LEASE_SECONDS + 5
 """A lease and some: within this time whatever a dead process held is resumed."""
 
@@ -84,7 +89,10 @@ def envelope_of(caller: Caller, person_id: str = "p1", seconds: float = 20.0) ->
 
 @asynccontextmanager
 async def replicas(
-    environment: Environment, service: Service, count: int = 1
+    environment: Environment,
+    service: Service,
+    count: int = 1,
+    ordering: Ordering | None = by_person,
 ) -> AsyncIterator[Caller]:
     """So many replicas with this handler, commands of one person in order; and somebody to ask them."""
     handlers = {UPDATE_PERSON.name: service}
@@ -93,8 +101,8 @@ async def replicas(
             yield caller
         return
     async with (
-        carrying_out(environment, handlers, ordering=by_person),
-        replicas(environment, service, count - 1) as caller,
+        carrying_out(environment, handlers, ordering=ordering),
+        replicas(environment, service, count - 1, ordering) as caller,
     ):
         yield caller
 
@@ -222,14 +230,24 @@ async def test_an_orderly_end_gives_leases_back_so_that_another_goes_on_at_once(
     assert [attempt for attempt, _ in other.attempts] == [2]
 
 
+@pytest.mark.parametrize("ordering", [by_person, None], ids=["ordered", "in-groups"])
 async def test_a_message_that_cannot_be_accepted_goes_to_the_dead_queue_and_harms_no_other(
-    fresh_environment: Environment,
+    fresh_environment: Environment, ordering: Ordering | None
 ) -> None:
     service = Service()
-    async with replicas(fresh_environment, service) as caller:
+    async with replicas(fresh_environment, service, ordering=ordering) as caller:
         good = envelope_of(caller)
-        no_uuid = encode(structs.replace(good, id="no-uuid"))
-        poison = [b"{", b"[]", b"\xff"] + [no_uuid] * COMMAND_PREFETCH
+        never_recordable = [
+            encode(structs.replace(envelope_of(caller), **fields))
+            for fields in (
+                {"id": "no-uuid"},
+                {"message_id": "\0"},
+                {"request_id": "\0"},
+                {"body_hash": "\0"},
+                {"request_id": LONGER_THAN_ITS_INDEX_TAKES},
+            )
+        ]
+        poison = [b"{", b"[]", b"\xff"] + never_recordable * (COMMAND_PREFETCH // 4)
         connection = await aio_pika.connect(fresh_environment.amqp_url)
         async with connection, connection.channel() as channel:
             commands = await channel.get_exchange(COMMANDS)
@@ -241,16 +259,17 @@ async def test_a_message_that_cannot_be_accepted_goes_to_the_dead_queue_and_harm
             )
             reply = await caller.command(good)
             dead = await channel.get_queue(dead_queue("onboarding.commands"))
-            bodies: list[bytes] = []
+            letters: list[tuple[bytes, object]] = []
 
             async def keep(message: AbstractIncomingMessage) -> None:
-                bodies.append(message.body)
+                letters.append((message.body, message.headers[REASON]))
 
             await dead.consume(keep, no_ack=True)
-            await until(lambda: enough(bodies, len(poison)))
+            await until(lambda: enough(letters, len(poison)))
 
     assert reply.error is None
-    assert sorted(bodies) == sorted(poison)
+    assert sorted(body for body, _ in letters) == sorted(poison)
+    assert {reason for body, reason in letters if body in never_recordable} == {"not_recordable"}
 
 
 async def enough(items: Sequence[object], count: int) -> bool:
