@@ -6,11 +6,20 @@ dead queue has a function that accepts its letters (`libs.handling.operating.let
 
 from __future__ import annotations
 
-from libs.handling.acceptance import Ordering, arriving, is_another_request, new_command
+from libs.handling.acceptance import (
+    Known,
+    Ordering,
+    arriving,
+    is_another_request,
+    is_fault_of_command,
+    new_command,
+)
 from libs.handling.operating.letters import Append
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
+from libs.messaging.envelope import Envelope
 from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.persistence import inbox_acceptance
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand
 
@@ -41,12 +50,15 @@ async def accept_command_anew(
         raise NotReplayable("this release cannot read it")
     if letter.sender not in senders_of_commands(service).get(envelope.operation, NO_SENDER):
         raise NotReplayable(f"{letter.sender or 'no sender'} may not send {envelope.operation}")
-    command = new_command(envelope, None, keep_for_ever=True)
     async with database.transaction() as connection:
-        key = None
-        if ordering is not None and envelope.operation not in unordered:
-            key = await ordering(connection, arriving(command, envelope))
-        known = await inbox_acceptance.accept(connection, command, key, lease=False)
+        try:
+            known = await _accept(
+                connection, envelope, None if envelope.operation in unordered else ordering
+            )
+        except Exception as error:
+            if not is_fault_of_command(error):
+                raise
+            raise NotReplayable(f"it can never be recorded ({type(error).__name__})") from error
         if (
             isinstance(known, KnownCommand)
             and not known.is_redelivery
@@ -54,3 +66,11 @@ async def accept_command_anew(
         ):
             raise NotReplayable("another request was accepted under its Idempotency-Key")
         await append(connection)
+
+
+async def _accept(
+    connection: AsyncConnection, envelope: Envelope, ordering: Ordering | None
+) -> Known:
+    command = new_command(envelope, None, keep_for_ever=True)
+    key = await ordering(connection, arriving(command, envelope)) if ordering is not None else None
+    return await inbox_acceptance.accept(connection, command, key, lease=False)

@@ -38,7 +38,7 @@ from libs.handling.operating.letters import AcceptAnew, OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
 from libs.messaging import dead_letters
-from libs.messaging.envelope import Envelope, encode
+from libs.messaging.envelope import Envelope, decode_command, encode
 from libs.messaging.queue_depths import ready_messages
 from libs.messaging.topology import declare_events, events_queue
 from libs.persistence.engine import Database
@@ -417,6 +417,22 @@ async def test_what_no_allowed_sender_sent_and_what_cannot_be_read_stays(site: S
     assert [item["command_id"] for item in await site.letters()] == [FORGED_ID, None]
     inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
     assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
+
+
+@pytest.mark.parametrize("never", [{"id": "no-uuid"}, {"request_id": "\0"}])
+async def test_a_letter_that_can_never_be_recorded_stays_and_is_told_as_that(
+    site: Site, never: dict[str, str]
+) -> None:
+    message = a_command(str(uuid4()), "gateway", "payments.cancel_wire")
+    message.body = encode(msgspec.structs.replace(decode_command(message.body), **never))
+    await die(site, "payments.commands", message)
+
+    everything = ("--all", "--queue", "payments.commands", "--yes", "--json", "--reason", "x")
+    status, out, _ = await site.dead("replay", *everything)
+
+    [left] = json.loads(out)["left"]
+    assert status == 1
+    assert "it can never be recorded" in left["because"]
 
 
 async def test_more_letters_than_are_looked_at_once_are_replayed(
