@@ -19,25 +19,39 @@ import pytest
 import pytest_asyncio
 from aio_pika import Message
 from aio_pika.abc import HeadersType
+from structlog.testing import capture_logs
 from uuid_utils import uuid7
 
 from libs.cli import dead
-from libs.contracts.errors import BanksideError, InvalidState, NotFound
+from libs.contracts.errors import (
+    LOOK_BEFORE_REPEATING,
+    BanksideError,
+    InvalidState,
+    NotFound,
+    OutcomePending,
+    Unavailable,
+)
 from libs.contracts.model import Command
 from libs.contracts.operating.dead_letters import (
     DISCARD_DEAD_LETTER,
+    DISCARD_DEAD_LETTERS,
     LIST_DEAD_LETTERS,
     REPLAY_DEAD_LETTER,
+    REPLAY_DEAD_LETTERS,
     ListDeadLettersOf,
+    RemoveDeadLettersOf,
     ReplayDeadLetterOf,
+    ReplayDeadLettersOf,
 )
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.handling.operating import letters
+from libs.handling.operating.auditing import record
 from libs.handling.operating.letters import AcceptAnew, OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
 from libs.messaging import dead_letters
+from libs.messaging.connection import Connection, connect
 from libs.messaging.envelope import Envelope, decode_command, encode
 from libs.messaging.queue_depths import ready_messages
 from libs.messaging.topology import declare_events, events_queue
@@ -271,6 +285,76 @@ async def test_a_letter_whose_replay_cannot_be_audited_is_not_accepted(
         await site.ask(REPLAY_DEAD_LETTER, replay)
 
     assert await site.recorded("onboarding", "SELECT command_id FROM inbox") == []
+
+
+async def test_a_broker_that_is_lost_before_a_letter_is_carried_out_leaves_the_letters(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: Any, **__: Any) -> None:
+        raise ConnectionRefusedError
+
+    replay = await of_all_letters(site)
+    monkeypatch.setattr("libs.messaging.dead_letters.connect", refuse)
+
+    with pytest.raises(Unavailable) as refusal:
+        await site.ask(REPLAY_DEAD_LETTERS, replay)
+
+    assert refusal.value.detail == letters.THEY_STAY
+
+
+async def test_a_broker_that_is_lost_as_a_letter_is_carried_out_leaves_its_outcome_open(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Connection] = []
+
+    async def connect_and_keep(*arguments: Any, **named: Any) -> Connection:
+        opened.append(await connect(*arguments, **named))
+        return opened[-1]
+
+    async def record_and_lose(*arguments: Any, **named: Any) -> None:
+        await record(*arguments, **named)
+        await opened[-1].end(politely=False)
+
+    replay = await of_all_letters(site)
+    monkeypatch.setattr("libs.messaging.dead_letters.connect", connect_and_keep)
+    monkeypatch.setattr("libs.handling.operating.letters.record", record_and_lose)
+
+    with pytest.raises(OutcomePending) as pending:
+        await site.ask(REPLAY_DEAD_LETTERS, replay)
+
+    assert pending.value.detail == LOOK_BEFORE_REPEATING
+    inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
+    assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
+
+
+@pytest.mark.parametrize("of_database", [ConnectionError(), TimeoutError()])
+async def test_a_database_that_is_lost_amid_letters_leaves_their_outcome_open(
+    site: Site, monkeypatch: pytest.MonkeyPatch, of_database: Exception
+) -> None:
+    recorded: list[str] = []
+
+    async def record_one(*arguments: Any, letter_id: str, **named: Any) -> None:
+        if recorded:
+            raise of_database
+        await record(*arguments, letter_id=letter_id, **named)
+        recorded.append(letter_id)
+
+    discard = RemoveDeadLettersOf(
+        **(await of_all_letters(site)).model_dump(exclude={"apply_again"})
+    )
+    monkeypatch.setattr("libs.handling.operating.letters.record", record_one)
+
+    with capture_logs() as logs, pytest.raises(OutcomePending) as pending:
+        await site.ask(DISCARD_DEAD_LETTERS, discard)
+
+    assert pending.value.detail == LOOK_BEFORE_REPEATING
+    assert len(await site.recorded("onboarding", "SELECT entry FROM audit")) == 1
+    assert "broker_unreachable" not in [line["event"] for line in logs]
+
+
+async def of_all_letters(site: Site) -> ReplayDeadLettersOf:
+    ids = [letter["id"] for letter in await site.letters()]
+    return ReplayDeadLettersOf(letter_ids=ids, service="onboarding", reason="x")
 
 
 async def test_a_command_that_may_be_forgotten_by_now_is_carried_out_only_when_that_is_said(

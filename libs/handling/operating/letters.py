@@ -25,6 +25,7 @@ from libs.messaging.dead_letters import (
     DeadLetter,
     DeadLetters,
     NotReplayable,
+    Removed,
     open_dead_letters,
 )
 from libs.messaging.senders import NO_SENDER, senders_of_commands
@@ -40,6 +41,7 @@ MAY_BE_FORGOTTEN = (
     " since. What was carried out then is forgotten by now, but for wires, and would be carried out once more: find"
     " out whether it was, and replay it with `apply_again` where it has to be"
 )
+THEY_STAY = "The broker cannot be reached: the letters stay."
 UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 """In place of the time at which a letter died, where the broker does not tell it."""
 
@@ -52,6 +54,8 @@ committed. Recording a letter twice has one effect.
 Raises:
     NotReplayable: it can never be accepted.
 """
+Before = Callable[[DeadLetter], Awaitable[None]]
+"""See `DeadLetters.remove`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +78,82 @@ class OwnLetters:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[DeadLetters]:
-        """Open the dead queues on a connection of their own, so that an error there does not end the service's session.
+        """Open the dead queues for looking.
+
+        Raises:
+            Unavailable: the broker is not reached, or lost.
+        """
+        try:
+            async with self._connected() as letters:
+                yield letters
+        except BROKER_ERRORS as error:
+            _note_unreachable(error)
+            raise e.Unavailable(THEY_STAY) from error
+
+    async def remove(
+        self,
+        queues: Sequence[str],
+        wanted: Callable[[DeadLetter], bool],
+        before: Before,
+    ) -> Sequence[Removed]:
+        """As `DeadLetters.remove`, of each of the queues.
+
+        Raises:
+            Unavailable: the broker is not reached, or was lost before anything was changed.
+            OutcomePending: the broker or the database was lost once a letter may have been carried out or removed.
+        """
+        tracked = _Tracked(before)
+        try:
+            async with self._connected() as letters:
+                return [await letters.remove(queue, wanted, tracked) for queue in queues]
+        except BROKER_ERRORS as error:
+            if error is not tracked.error:  # else it is the database's
+                _note_unreachable(error)
+            if tracked.may_have_changed:
+                raise e.OutcomePending(e.LOOK_BEFORE_REPEATING) from error
+            raise e.Unavailable(THEY_STAY) from error
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[DeadLetters]:
+        """The dead queues on a connection of their own, so that an error there does not end the service's session.
 
         In this process one reader is at work at a time, since a reader does not see the letters that another one has
         taken. A reader in another replica may still hide letters for a moment.
 
         Raises:
-            Unavailable: the broker is not reached, or lost; a letter that was not removed stays.
+            BROKER_ERRORS
         """
+        async with (
+            self._reading,
+            open_dead_letters(self.amqp_url, self.ca_file) as letters,
+        ):
+            yield letters
+
+
+class _Tracked:
+    """A `before` of which is known whether it may have changed something."""
+
+    def __init__(self, before: Before) -> None:
+        self._before = before
+        self.may_have_changed = False
+        """It began for a letter, and did not end in NotReplayable."""
+        self.error: Exception | None = None
+        """By which it ended for a letter."""
+
+    async def __call__(self, letter: DeadLetter) -> None:
+        had_changed, self.may_have_changed = self.may_have_changed, True
         try:
-            async with (
-                self._reading,
-                open_dead_letters(self.amqp_url, self.ca_file) as letters,
-            ):
-                yield letters
-        except BROKER_ERRORS as error:
-            structlog.get_logger("dead-letters").warning(
-                "broker_unreachable", error=type(error).__name__
-            )
-            raise e.Unavailable("The broker cannot be reached: the letters stay.") from error
+            await self._before(letter)
+        except NotReplayable:
+            self.may_have_changed = had_changed
+            raise
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def _note_unreachable(error: Exception) -> None:
+    structlog.get_logger("dead-letters").warning("broker_unreachable", error=type(error).__name__)
 
 
 class Letters:
@@ -196,17 +257,11 @@ class Letters:
                 for letter in await letters.look(name, wanted, limit=limit, body_bytes=body_bytes)
             ]
 
-    async def _remove(
-        self,
-        command: contract.RemoveDeadLetters,
-        before: Callable[[DeadLetter], Awaitable[None]],
-    ) -> Result:
+    async def _remove(self, command: contract.RemoveDeadLetters, before: Before) -> Result:
         wanted = {*command.letter_ids}
-        async with self._letters.opened() as letters:
-            done = [
-                await letters.remove(name, lambda one: one.id in wanted, before)
-                for name in self._queues(command.queue)
-            ]
+        done = await self._letters.remove(
+            self._queues(command.queue), lambda one: one.id in wanted, before
+        )
         return Result(
             data=contract.RemovedDeadLetters(
                 removed=[self._shown(letter) for one in done for letter in one.removed],
