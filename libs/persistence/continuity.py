@@ -22,26 +22,12 @@ from typing import NoReturn, Protocol
 
 import structlog
 from prometheus_client import Gauge
-from sqlalchemy import (
-    Interval,
-    Text,
-    and_,
-    bindparam,
-    case,
-    except_,
-    func,
-    null,
-    or_,
-    select,
-    update,
-)
-from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 
 from libs.contracts.errors import BanksideError
+from libs.persistence import database_life as statements
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
-from libs.persistence.tables import database_life as table
 
 CHECK_SECONDS = 1.0
 REPORT_SECONDS = 10.0
@@ -59,98 +45,6 @@ UNCHECKED = Gauge(
 WENT_BACK = Gauge(
     "bankside_database_went_back",
     "1 while this database lacks records that a provider holds and no operator has closed the case",
-)
-
-_PRESENT = table.c.started_at == func.pg_postmaster_start_time()
-_NO_RECORDS = array([], type_=Text)
-_IS_OPEN = and_(table.c.missing_records != _NO_RECORDS, table.c.closed_at.is_(None))
-_SEE = (
-    insert(table)
-    .values(started_at=func.pg_postmaster_start_time())
-    .on_conflict_do_update(
-        index_elements=[table.c.started_at], set_={"last_seen_at": func.clock_timestamp()}
-    )
-)
-_IS_DUE = table.c.report_due_at <= func.clock_timestamp()
-_other, _trusted = table.alias("other"), table.alias("trusted")
-_NEWEST_TRUSTED = (
-    select(func.max(_trusted.c.first_seen_at))
-    .where(_trusted.c.checked_at.is_not(None))
-    .scalar_subquery()
-)
-_DOUBTED_SINCE = (
-    select(func.min(_other.c.first_seen_at))
-    .where(
-        _other.c.checked_at.is_(None),
-        or_(_NEWEST_TRUSTED.is_(None), _other.c.first_seen_at > _NEWEST_TRUSTED),
-    )
-    .scalar_subquery()
-)
-_LIFE = select(
-    table.c.started_at,
-    func.least(table.c.first_seen_at, _DOUBTED_SINCE).label("doubted_since"),
-    table.c.checked_at.is_not(None).label("is_checked"),
-    (table.c.first_seen_at + bindparam("transit", type_=Interval) <= func.clock_timestamp()).label(
-        "is_settled"
-    ),
-    select(table.c.started_at).where(_IS_DUE).correlate(None).exists().label("is_report_due"),
-).where(_PRESENT)
-_NEWLY_MISSING = except_(
-    select(func.unnest(bindparam("missing", type_=ARRAY(Text))).label("record")),
-    select(func.unnest(table.c.missing_records)),
-).subquery()
-_FOUND = select(
-    func.coalesce(func.array_agg(_NEWLY_MISSING.c.record), _NO_RECORDS, type_=ARRAY(Text)).label(
-        "records"
-    )
-).cte("found")
-_RECORDS = select(_FOUND.c.records).scalar_subquery()
-_RECORD = (
-    update(table)
-    .where(_PRESENT, table.c.started_at == bindparam("life"))
-    .values(
-        checked_at=func.clock_timestamp(),
-        missing_records=table.c.missing_records + _RECORDS,
-        closed_at=case((_RECORDS == _NO_RECORDS, table.c.closed_at)),
-        # With the case itself: this process may end before it has reported it.
-        report_due_at=case(
-            (_RECORDS == _NO_RECORDS, table.c.report_due_at), else_=func.clock_timestamp()
-        ),
-    )
-    .returning(_RECORDS)
-)
-_CLAIM_REPORT = (
-    update(table)
-    .where(_IS_DUE)
-    .values(report_due_at=func.now() + bindparam("claim", type_=Interval))
-    .returning(table.c.report_due_at)
-)
-_REPORTED = (
-    update(table).where(table.c.report_due_at == bindparam("claimed")).values(report_due_at=null())
-)
-_OPEN = (
-    select(table.c.started_at, table.c.first_seen_at, table.c.missing_records)
-    .where(_IS_OPEN)
-    .order_by(table.c.started_at)
-)
-_DECLARED = insert(table).values(
-    started_at=func.pg_postmaster_start_time(), missing_records=bindparam("records")
-)
-_DECLARE = _DECLARED.on_conflict_do_update(
-    index_elements=[table.c.started_at],
-    set_={
-        "checked_at": null(),
-        "missing_records": table.c.missing_records + _DECLARED.excluded.missing_records,
-        "closed_at": null(),
-        "closed_by": null(),
-        "reason": null(),
-    },
-)
-_CLOSE = (
-    update(table)
-    .where(_IS_OPEN)
-    .values(closed_at=func.clock_timestamp(), closed_by=bindparam("by"), reason=bindparam("why"))
-    .returning(func.cardinality(table.c.missing_records))
 )
 
 
@@ -246,13 +140,13 @@ class Continuity:
             BanksideError: a provider gave no usable answer.
         """
         async with self._database.transaction() as connection:
-            await connection.execute(_SEE)
+            await connection.execute(statements.SEE)
             life = (
                 await connection.execute(
-                    _LIFE, {"transit": timedelta(seconds=self._transit_seconds)}
+                    statements.LIFE, {"transit": timedelta(seconds=self._transit_seconds)}
                 )
             ).one()
-            WENT_BACK.set(bool((await connection.execute(_OPEN)).first()))
+            WENT_BACK.set(bool((await connection.execute(statements.OPEN)).first()))
         UNCHECKED.set(not life.is_checked)
         is_report_due = life.is_report_due
         if not life.is_checked and life.is_settled:
@@ -266,12 +160,12 @@ class Continuity:
     async def _report(self, went_back: Callable[[], Awaitable[None]]) -> None:
         claim = {"claim": timedelta(seconds=REPORT_SECONDS)}
         async with self._database.transaction() as connection:
-            claimed = (await connection.execute(_CLAIM_REPORT, claim)).scalars().first()
+            claimed = (await connection.execute(statements.CLAIM_REPORT, claim)).scalars().first()
         if claimed is None:
             return  # another process reports it
         await went_back()
         async with self._database.transaction() as connection:
-            await connection.execute(_REPORTED, {"claimed": claimed})
+            await connection.execute(statements.REPORTED, {"claimed": claimed})
 
     async def _compare(self, started_at: datetime, trusted_until: datetime) -> bool:
         """Whether records are missing that were not missed before."""
@@ -284,7 +178,9 @@ class Continuity:
             missing += [f"{source.provider}: {record}" for record in found]
         async with self._database.transaction() as connection:
             # A server that took over meanwhile has another life, and is compared by itself.
-            recorded = await connection.execute(_RECORD, {"missing": missing, "life": started_at})
+            recorded = await connection.execute(
+                statements.RECORD, {"missing": missing, "life": started_at}
+            )
             new: list[str] = recorded.scalar_one_or_none() or []
         if new:
             WENT_BACK.set(1)
@@ -308,16 +204,16 @@ class Continuity:
 
 async def open_cases(connection: AsyncConnection) -> list[WentBack]:
     """The cases that no operator has closed."""
-    rows = await connection.execute(_OPEN)
+    rows = await connection.execute(statements.OPEN)
     return [WentBack(*row) for row in rows]
 
 
 async def declare(connection: AsyncConnection, why: str) -> None:
     """Record an operator's word that the database went back: it is checked again, and a case is open."""
-    await connection.execute(_DECLARE, {"records": [why]})
+    await connection.execute(statements.DECLARE, {"records": [why]})
 
 
 async def close(connection: AsyncConnection, *, by: str, reason: str) -> Sequence[int]:
     """Close the open cases by an operator's decision; of each, how many records were missing."""
-    closed = await connection.execute(_CLOSE, {"by": by, "why": reason})
+    closed = await connection.execute(statements.CLOSE, {"by": by, "why": reason})
     return list(closed.scalars())
