@@ -15,14 +15,16 @@ that was final in a life that is trusted. Failovers happen without an operator, 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 import structlog
 from prometheus_client import Gauge
 
+from libs.backoff import Backoff
 from libs.contracts.errors import BanksideError
 from libs.persistence import database_life as statements
 from libs.persistence.async_engine import AsyncConnection
@@ -34,8 +36,14 @@ REPORT_SECONDS = 10.0
 """How long one process has for a report: longer than its request takes. After that any process repeats it."""
 PAGE = 500
 PAGES = 200
-"""The most that are read of one provider's records. With more of them since the last life that was checked, the present
-life stays unchecked.
+"""The most that one pass reads of a provider's records. With more of them since the last life that was checked, the
+next pass goes on where this one ended.
+"""
+PASSES = Backoff(first_seconds=1.0, longest_seconds=60.0, jitter=0.2)
+"""After a pass that failed, or read `PAGES`."""
+PLACE_TRIES = 10
+"""So many passes in a row that get no page from the place where the one before ended. The next begins at the newest
+record: the provider may not know that place any more.
 """
 
 UNCHECKED = Gauge(
@@ -88,6 +96,53 @@ class NewestRecords:
     compare: Compare
 
 
+class _Doubted(NamedTuple):
+    """What a comparison is about. It begins anew with another life, and when an operator declares a restore: what was
+    in the database before may be missing now.
+    """
+
+    started_at: datetime
+    first_seen_at: datetime
+    missing: int
+    """How many records are known to be missing."""
+    trusted_until: datetime
+
+
+class _Walk:
+    """How far back one provider's records were compared."""
+
+    def __init__(self, source: NewestRecords) -> None:
+        self.source = source
+        self.after: str | None = None
+        self.missing: dict[str, None] = {}
+        self.is_over = False
+        self.vain_tries = 0
+        """Passes in a row that got no page."""
+
+
+class _Comparison:
+    """The comparison of the present life with the providers, which may take several passes."""
+
+    def __init__(self, doubted: _Doubted, sources: Sequence[NewestRecords]) -> None:
+        self.doubted = doubted
+        self.walks = [_Walk(source) for source in sources]
+        self._passes = 0
+        self._not_before = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._not_before
+
+    @property
+    def is_over(self) -> bool:
+        return all(walk.is_over for walk in self.walks)
+
+    def pause(self) -> None:
+        """After a pass that was not the last one."""
+        self._passes += 1
+        self._not_before = time.monotonic() + PASSES.pause_seconds(self._passes)
+
+
 @dataclass(frozen=True, slots=True)
 class WentBack:
     """An open case: records that were found missing in one life of the database server, and in none before it."""
@@ -118,6 +173,7 @@ class Continuity:
         self._sources = sources
         self._transit_seconds = transit_seconds
         self._went_back = went_back
+        self._comparison: _Comparison | None = None
         self._log = structlog.get_logger("continuity")
 
     async def watch(self) -> NoReturn:
@@ -134,7 +190,7 @@ class Continuity:
             await asyncio.sleep(CHECK_SECONDS)
 
     async def check(self) -> None:
-        """Check the present life, unless it is checked or the check is too early.
+        """Check the present life, unless it is checked, or the check is too early, or it is too soon for another pass.
 
         Raises:
             BanksideError: a provider gave no usable answer.
@@ -153,7 +209,11 @@ class Continuity:
             # The lives since the last one that was checked are doubted as well, and others may have written in a life
             # before it was first seen.
             trusted_until = life.doubted_since - timedelta(seconds=self._transit_seconds)
-            is_report_due |= await self._compare(life.started_at, trusted_until)
+            is_report_due |= await self._compare(
+                _Doubted(life.started_at, life.first_seen_at, life.missing, trusted_until)
+            )
+        elif life.is_checked:
+            self._comparison = None
         if is_report_due and self._went_back is not None:
             await self._report(self._went_back)
 
@@ -167,39 +227,64 @@ class Continuity:
         async with self._database.transaction() as connection:
             await connection.execute(statements.REPORTED, {"claimed": claimed})
 
-    async def _compare(self, started_at: datetime, trusted_until: datetime) -> bool:
+    async def _compare(self, doubted: _Doubted) -> bool:
         """Whether records are missing that were not missed before."""
-        missing: list[str] = []
-        for source in self._sources:
-            found = await self._missing(source, trusted_until)
-            if found is None:
-                self._log.error("continuity_not_checked", provider=source.provider, pages=PAGES)
-                return False
-            missing += [f"{source.provider}: {record}" for record in found]
+        if self._comparison is None or self._comparison.doubted != doubted:
+            self._comparison = _Comparison(doubted, self._sources)
+        comparison = self._comparison
+        if not comparison.is_due:
+            return False
+        try:
+            await self._pass(comparison)
+        finally:
+            if not comparison.is_over:
+                comparison.pause()
+        return comparison.is_over and await self._conclude(comparison)
+
+    async def _pass(self, comparison: _Comparison) -> None:
+        for walk in comparison.walks:
+            if not walk.is_over:
+                await self._go_on(walk, comparison.doubted.trusted_until)
+            if not walk.is_over:
+                self._log.warning(
+                    "continuity_not_checked", provider=walk.source.provider, pages=PAGES
+                )
+                return
+
+    async def _go_on(self, walk: _Walk, trusted_until: datetime) -> None:
+        """Compare the next pages: until the walk is over, but `PAGES` at most."""
+        walk.vain_tries += 1
+        if walk.vain_tries > PLACE_TRIES:
+            walk.after = None
+        for _ in range(PAGES):
+            page = await walk.source.fetch(walk.after, PAGE)
+            async with self._database.transaction() as connection:
+                compared = await walk.source.compare(connection, page.ids, trusted_until)
+            walk.missing.update(dict.fromkeys(compared.missing))
+            walk.after = page.next
+            walk.vain_tries = 0
+            walk.is_over = compared.reaches_back or page.next is None
+            if walk.is_over:
+                return
+
+    async def _conclude(self, comparison: _Comparison) -> bool:
+        """Record what is missing; whether there is any of it that was not missed before."""
+        missing = [
+            f"{walk.source.provider}: {record}"
+            for walk in comparison.walks
+            for record in walk.missing
+        ]
         async with self._database.transaction() as connection:
             # A server that took over meanwhile has another life, and is compared by itself.
             recorded = await connection.execute(
-                statements.RECORD, {"missing": missing, "life": started_at}
+                statements.RECORD,
+                {"missing": missing, "life": comparison.doubted.started_at},
             )
             new: list[str] = recorded.scalar_one_or_none() or []
         if new:
             WENT_BACK.set(1)
             self._log.error("database_went_back", records=len(new), first=new[0])
         return bool(new)
-
-    async def _missing(self, source: NewestRecords, trusted_until: datetime) -> list[str] | None:
-        """Records that the provider has and the database lacks; None when they are not known after `PAGES` pages."""
-        missing: list[str] = []
-        after: str | None = None
-        for _ in range(PAGES):
-            page = await source.fetch(after, PAGE)
-            async with self._database.transaction() as connection:
-                compared = await source.compare(connection, page.ids, trusted_until)
-            missing += compared.missing
-            if compared.reaches_back or page.next is None:
-                return missing
-            after = page.next
-        return None
 
 
 async def open_cases(connection: AsyncConnection) -> list[WentBack]:

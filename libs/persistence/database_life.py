@@ -46,6 +46,8 @@ _DOUBTED_SINCE = (
 )
 LIFE = select(
     table.c.started_at,
+    table.c.first_seen_at,
+    func.cardinality(table.c.missing_records).label("missing"),
     func.least(table.c.first_seen_at, _DOUBTED_SINCE).label("doubted_since"),
     table.c.checked_at.is_not(None).label("is_checked"),
     (table.c.first_seen_at + bindparam("transit", type_=Interval) <= func.clock_timestamp()).label(

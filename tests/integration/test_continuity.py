@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from libs.backoff import Backoff
 from libs.contracts.errors import InternalError, InvalidState, ProviderTimeout
 from libs.contracts.operating.audit import ListAudit
 from libs.contracts.operating.overview import (
@@ -45,15 +47,21 @@ class Bank:
     known: set[str] = field(default_factory=set)
     older_than_the_life: set[str] = field(default_factory=set)
     page: int = 500
-    pages_read: int = 0
     trusted_until: datetime | None = None
     """What the last page was compared with."""
     away: bool = False
+    away_after: str | None = None
+    """The page that begins there, and no other, gets no answer."""
+    asked: list[str | None] = field(default_factory=list)
     provider: str = "bank"
 
+    @property
+    def pages_read(self) -> int:
+        return len(self.asked)
+
     async def fetch(self, after: str | None, limit: int) -> NewestPage:
-        self.pages_read += 1
-        if self.away:
+        self.asked.append(after)
+        if self.away or (after is not None and after == self.away_after):
             raise ProviderTimeout
         newest = list(reversed(self.holds))
         begin = int(after or 0)
@@ -379,6 +387,138 @@ async def test_a_bank_that_cannot_be_asked_leaves_the_life_unchecked(
         await check.check()
 
     assert not await is_trusted(database)
+
+
+LONG = Backoff(first_seconds=3600.0, longest_seconds=3600.0)
+NONE = Backoff(first_seconds=0.0, longest_seconds=0.0)
+
+
+@pytest.mark.parametrize(("pauses", "passes"), [(LONG, 1), (NONE, 3)])
+async def test_a_pass_that_failed_is_followed_by_a_pause_in_which_the_life_is_looked_at(
+    database: Database,
+    check: Continuity,
+    bank: Bank,
+    monkeypatch: pytest.MonkeyPatch,
+    pauses: Backoff,
+    passes: int,
+) -> None:
+    monkeypatch.setattr(continuity, "PASSES", pauses)
+    bank.away = True
+    seen = [await last_seen_at(database)]
+
+    for _ in range(3):
+        with suppress(ProviderTimeout):
+            await check.check()
+        seen.append(await last_seen_at(database))
+
+    assert bank.pages_read == passes
+    assert seen == sorted(set(seen))
+
+
+async def last_seen_at(database: Database) -> datetime:
+    async with database.transaction() as connection:
+        found = await connection.execute(text("SELECT max(last_seen_at) FROM database_life"))
+        at: datetime = found.scalar_one()
+        return at
+
+
+@pytest.fixture
+def halfway(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> Bank:
+    """Its third page, of five, gets no answer; the first has a record that the database lacks."""
+    monkeypatch.setattr(continuity, "PASSES", NONE)
+    bank.holds = ["w_1", "w_2", "w_3", "w_4", "lost"]
+    bank.known = {"w_1", "w_2", "w_3", "w_4"}
+    bank.page, bank.away_after = 1, "2"
+    return bank
+
+
+async def test_a_pass_goes_on_where_the_one_before_failed(
+    database: Database, check: Continuity, halfway: Bank
+) -> None:
+    with pytest.raises(ProviderTimeout):
+        await check.check()
+    halfway.away_after = None
+
+    await check.check()
+
+    assert halfway.asked == [None, "1", "2", "2", "3", "4"]
+    assert await cases(database) == [["bank: lost"]]
+
+
+async def test_a_pass_goes_on_where_the_one_before_had_read_all_that_one_pass_reads(
+    database: Database, check: Continuity, halfway: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuity, "PAGES", 2)
+    halfway.away_after = None
+
+    for _ in range(2):
+        await check.check()
+    unchecked = await cases(database)
+    await check.check()
+
+    assert halfway.asked == [None, "1", "2", "3", "4"]
+    assert (unchecked, await cases(database)) == ([], [["bank: lost"]])
+
+
+async def test_providers_that_were_compared_are_not_read_again_while_another_is_away(
+    database: Database, halfway: Bank
+) -> None:
+    first = Bank(holds=["x_1"], provider="first")
+    sources = [NewestRecords(one.provider, one.fetch, one.compare) for one in (first, halfway)]
+    both = Continuity(database, sources, transit_seconds=TRANSIT_SECONDS)
+    with pytest.raises(ProviderTimeout):
+        await both.check()
+    halfway.away_after = None
+
+    await both.check()
+
+    assert first.pages_read == 1
+    assert [sorted(case) for case in await cases(database)] == [["bank: lost", "first: x_1"]]
+
+
+async def test_another_life_is_compared_from_its_beginning_and_at_once(
+    database: Database, check: Continuity, halfway: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuity, "PASSES", LONG)
+    with pytest.raises(ProviderTimeout):
+        await check.check()
+    await start_long_ago(database)
+    halfway.away_after = None
+
+    await check.check()
+
+    assert halfway.asked[3:] == [None, "1", "2", "3", "4"]
+
+
+async def test_what_was_compared_before_a_restore_was_declared_is_compared_again(
+    database: Database, check: Continuity, halfway: Bank
+) -> None:
+    with pytest.raises(ProviderTimeout):
+        await check.check()
+    async with database.transaction() as connection:
+        await continuity.declare(connection, "ada: restored by hand")
+    halfway.away_after, halfway.known = None, {"w_1", "w_2", "w_3"}
+
+    await check.check()
+
+    assert halfway.asked[3:] == [None, "1", "2", "3", "4"]
+    [case] = await cases(database)
+    assert sorted(case) == ["ada: restored by hand", "bank: lost", "bank: w_4"]
+
+
+async def test_a_place_that_a_provider_does_not_know_any_more_is_given_up(
+    database: Database, check: Continuity, halfway: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuity, "PLACE_TRIES", 2)
+    for _ in range(3):
+        with pytest.raises(ProviderTimeout):
+            await check.check()
+    halfway.page = 3
+
+    await check.check()
+
+    assert halfway.asked == [None, "1", "2", "2", "2", None, "3"]
+    assert await cases(database) == [["bank: lost"]]
 
 
 async def test_what_either_of_two_replicas_finds_missing_is_kept(

@@ -15,6 +15,7 @@ from aiohttp import web
 from sqlalchemy import text
 
 from deploy.local.ports import LOOPBACK
+from libs.backoff import Backoff
 from libs.contracts.errors import ProviderError
 from libs.persistence import continuity
 from libs.persistence.continuity import Continuity
@@ -112,7 +113,10 @@ async def test_a_customer_that_a_provider_holds_and_the_database_lacks_is_a_case
     assert await check.missing() == [f"{api}: {lost}"]
 
 
-async def test_a_provider_that_cannot_list_leaves_the_life_unchecked(check: Check) -> None:
+async def test_a_provider_that_cannot_list_leaves_the_life_unchecked(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(continuity, "PASSES", Backoff(first_seconds=0.0, longest_seconds=0.0))
     check.lists.customers["core"] = None
 
     with pytest.raises(ProviderError):
