@@ -274,12 +274,11 @@ class Continuity:
             for walk in comparison.walks
             for record in walk.missing
         ]
+        life = {"life": comparison.doubted.started_at}
         async with self._database.transaction() as connection:
+            await connection.execute(statements.LOCK, life)
             # A server that took over meanwhile has another life, and is compared by itself.
-            recorded = await connection.execute(
-                statements.RECORD,
-                {"missing": missing, "life": comparison.doubted.started_at},
-            )
+            recorded = await connection.execute(statements.RECORD, life | {"missing": missing})
             new: list[str] = recorded.scalar_one_or_none() or []
         if new:
             WENT_BACK.set(1)

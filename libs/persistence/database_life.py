@@ -55,6 +55,13 @@ LIFE = select(
     ),
     select(table.c.started_at).where(_IS_DUE).correlate(None).exists().label("is_report_due"),
 ).where(_PRESENT)
+# Replicas record what they found one after the other: what is newly missing is told by the statement's snapshot, which
+# is then younger than what another replica has committed.
+LOCK = (
+    select(table.c.started_at)
+    .where(_PRESENT, table.c.started_at == bindparam("life"))
+    .with_for_update()
+)
 _NEWLY_MISSING = except_(
     select(func.unnest(bindparam("missing", type_=ARRAY(Text))).label("record")),
     select(func.unnest(table.c.missing_records)),

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
 from libs.backoff import Backoff
 from libs.contracts.errors import InternalError, InvalidState, ProviderTimeout
@@ -35,6 +36,7 @@ from libs.providers.newest_records import NewestPage
 from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
+from tests.support.waiting import eventually
 
 TRANSIT_SECONDS = 60.0
 
@@ -521,11 +523,14 @@ async def test_a_place_that_a_provider_does_not_know_any_more_is_given_up(
     assert await cases(database) == [["bank: lost"]]
 
 
+@pytest.mark.parametrize(
+    ("first", "last"), [(["w_1"], []), ([], ["w_1"])], ids=["first finds it", "last finds it"]
+)
 async def test_what_either_of_two_replicas_finds_missing_is_kept(
-    database: Database, bank: Bank
+    database: Database, first: list[str], last: list[str]
 ) -> None:
     """One has its list just before the record arrives, the other just after; both record what they found."""
-    other = Bank(holds=["w_1"])
+    other = Bank(holds=first)
 
     class Slow(Bank):
         async def fetch(self, after: str | None, limit: int) -> NewestPage:
@@ -533,9 +538,49 @@ async def test_what_either_of_two_replicas_finds_missing_is_kept(
             await checking(database, other).check()
             return page
 
-    await checking(database, Slow()).check()
+    await checking(database, Slow(holds=last)).check()
 
     assert await cases(database) == [["bank: w_1"]]
+
+
+async def test_what_two_replicas_find_missing_at_once_is_recorded_and_told_once(
+    database: Database,
+) -> None:
+    comparing: list[str | None] = []
+    compared = asyncio.Event()
+
+    class Held(Bank):
+        async def fetch(self, after: str | None, limit: int) -> NewestPage:
+            comparing.append(after)
+            await compared.wait()
+            return await super().fetch(after, limit)
+
+    async def both_compare() -> bool:
+        return len(comparing) == 2
+
+    async def both_wait() -> bool:
+        async with database.transaction() as connection:
+            waiting = await connection.execute(text(WAITING_FOR_LOCKS))
+            return bool(waiting.scalar_one() == 2)
+
+    with capture_logs() as logs:
+        checks = [
+            asyncio.create_task(checking(database, Held(holds=["w_1"])).check()) for _ in range(2)
+        ]
+        await eventually("both replicas compare", both_compare)
+        async with database.transaction() as connection:
+            await connection.execute(text("SELECT FROM database_life FOR UPDATE"))
+            compared.set()
+            await eventually("both replicas are about to record", both_wait)
+        await asyncio.gather(*checks)
+
+    assert await cases(database) == [["bank: w_1"]]
+    assert [line["event"] for line in logs].count("database_went_back") == 1
+
+
+WAITING_FOR_LOCKS = """
+    SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()
+    """
 
 
 async def test_another_server_that_took_over_meanwhile_is_compared_by_itself(
