@@ -223,7 +223,11 @@ class Continuity:
             claimed = (await connection.execute(statements.CLAIM_REPORT, claim)).scalars().first()
         if claimed is None:
             return  # another process reports it
-        await went_back()
+        try:
+            await went_back()
+        except BanksideError as error:
+            self._log.warning("restore_not_reported", error=error.code)
+            return  # it is due again once the claim is over
         async with self._database.transaction() as connection:
             await connection.execute(statements.REPORTED, {"claimed": claimed})
 

@@ -16,7 +16,7 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from libs.backoff import Backoff
-from libs.contracts.errors import InternalError, InvalidState, ProviderTimeout
+from libs.contracts.errors import InvalidState, ProviderTimeout, Unavailable
 from libs.contracts.operating.audit import ListAudit
 from libs.contracts.operating.overview import (
     OVERVIEW_OF,
@@ -604,12 +604,12 @@ async def test_a_case_is_reported_by_another_process_when_the_one_that_opened_it
     told: list[bool] = []
 
     async def ended() -> None:
-        raise InternalError
+        raise asyncio.CancelledError
 
     async def went_back() -> None:
         told.append(True)
 
-    with pytest.raises(InternalError):
+    with pytest.raises(asyncio.CancelledError):
         await checking(database, bank, ended).check()
     other = checking(database, bank, went_back)
 
@@ -621,6 +621,31 @@ async def test_a_case_is_reported_by_another_process_when_the_one_that_opened_it
     await other.check()
 
     assert told == [True]
+
+
+async def test_a_report_that_fails_is_logged_as_that_and_repeated(
+    database: Database, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    answers: list[Exception | None] = [Unavailable(), None]
+
+    async def went_back() -> None:
+        if (error := answers.pop(0)) is not None:
+            raise error
+
+    check = checking(database, bank, went_back)
+    with capture_logs() as logs:
+        await check.check()
+    await check.check()
+    before_the_claim_passed = len(answers)
+    await let_a_claim_pass(database)
+
+    await check.check()
+    await check.check()
+
+    failed = [line for line in logs if line["event"] == "restore_not_reported"]
+    assert [line["error"] for line in failed] == ["unavailable"]
+    assert (before_the_claim_passed, answers) == (1, [])
 
 
 async def test_processes_that_see_a_case_at_once_report_it_once(
