@@ -50,23 +50,31 @@ class Readiness:
         """Names of the checks that fail; none when ready."""
         if not self._on:
             return ["process"]
-        results = await asyncio.gather(*(self._passes(*named) for named in self._checks.items()))
-        return [name for name, passed in zip(self._checks, results, strict=True) if not passed]
+        return [name for name, passes in (await self._results()).items() if not passes]
 
     async def measure(self) -> None:
-        """Set the metric of each check."""
-        failures = await self.failures()
-        for name in ("process", *self._checks):
-            READY.labels(name).set(name not in failures)
+        """Set the metric of each check, also while the process starts: it may be waiting for one of them to pass."""
+        results = await self._results()
+        for name, passes in {"process": self._on, **results}.items():
+            READY.labels(name).set(passes)
+
+    async def _results(self) -> dict[str, bool]:
+        checks = dict(self._checks)  # a process that starts may add one meanwhile
+        results = await asyncio.gather(*(self._passes(*named) for named in checks.items()))
+        return dict(zip(checks, results, strict=True))
 
     async def _passes(self, name: str, check: Check) -> bool:
-        """Whether the check passes. A failure that lasts is logged once, until the check passes again."""
+        """Whether the check passes. A failure that lasts is logged once, until the check passes again.
+
+        While the process starts or stops, none is logged.
+        """
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await check()
         except Exception as error:  # any failure of a check is its answer
             since = self._failing_since.setdefault(name, time.monotonic())
-            if name not in self._logged and time.monotonic() - since >= LOGGED_AFTER_SECONDS:
+            is_long = time.monotonic() - since >= LOGGED_AFTER_SECONDS
+            if self._on and is_long and name not in self._logged:
                 self._logged.add(name)
                 # The text of an error may name what must not be in a log; the log shows types and places alone.
                 self._log.warning(

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 
 from deploy.local.ports import LOOPBACK
 from libs.runtime import health
-from libs.runtime.health import Readiness, serve_admin
+from libs.runtime.health import READY, Readiness, serve_admin
+from tests.support.metrics import value_of
 
 ANOTHERS = "192.0.2.7"
 """No machine has it (RFC 5737)."""
@@ -53,6 +54,30 @@ def test_a_name_that_is_not_this_machines_is_an_error() -> None:
             loop.run(listening())
 
     assert refused.value.errno == errno.EADDRNOTAVAIL
+
+
+@pytest.mark.parametrize("is_on", [False, True])
+async def test_each_check_is_measured_whether_or_not_the_process_has_started(
+    monkeypatch: pytest.MonkeyPatch, is_on: bool
+) -> None:
+    monkeypatch.setattr(health, "LOGGED_AFTER_SECONDS", 0.0)
+    readiness = Readiness()
+
+    async def failing() -> None:
+        raise ConnectionError
+
+    async def passing() -> None:
+        readiness.add("feed", failing)  # as a process does that is starting
+
+    readiness.add("database", failing)
+    readiness.add("broker", passing)
+    readiness.switch(is_on)
+    with capture_logs() as logs:
+        await readiness.measure()
+
+    checks = ("process", "database", "broker")
+    assert [value_of(READY.labels(check)) for check in checks] == [is_on, 0, 1]
+    assert [line["check"] for line in logs] == ["database"] * is_on
 
 
 LONG_FAILURES = [
