@@ -35,7 +35,7 @@ from libs.specs.clients.rows import snake_case
 from libs.specs.clients.typescript import PROGRAM, TYPES, typescript_modules, typescript_types
 from libs.specs.example_answers import example_answer
 from libs.specs.example_events import event_example
-from libs.specs.openapi import openapi_document
+from tests.support.documents import openapi_document
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text("utf-8")

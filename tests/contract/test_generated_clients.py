@@ -19,7 +19,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
-from libs.specs.openapi import openapi_document, operator_document
+from tests.support.documents import openapi_document, operator_document
 
 PACKAGE_NAME = "generated_client"
 WAIT_SECONDS = 120

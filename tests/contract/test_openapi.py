@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
 from http import HTTPMethod
 from typing import Any
 
@@ -18,25 +17,24 @@ from libs.contracts.exact_json import encode
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS, PUBLIC_OPERATIONS
-from libs.specs.openapi import openapi_document, operator_document
 from libs.specs.problems import errors_of
+from tests.support.documents import openapi_document, operator_document
 
 ROWS = PUBLIC_OPERATIONS
 WITH_BODY = [row for row in ROWS if row.takes_body]
 
-document = cache(openapi_document)
 
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 each_row_with_body = pytest.mark.parametrize("row", WITH_BODY, ids=lambda row: row.name)
 
 
 def described(row: Operation) -> dict[str, Any]:
-    found: dict[str, Any] = document()["paths"][row.path][str(row.method).lower()]
+    found: dict[str, Any] = openapi_document()["paths"][row.path][str(row.method).lower()]
     return found
 
 
 def parameters(row: Operation) -> dict[str, dict[str, Any]]:
-    components = document()["components"]["parameters"]
+    components = openapi_document()["components"]["parameters"]
     resolved = [
         components[item["$ref"].rpartition("/")[2]] if "$ref" in item else item
         for item in described(row)["parameters"]
@@ -45,7 +43,7 @@ def parameters(row: Operation) -> dict[str, dict[str, Any]]:
 
 
 def responses(row: Operation) -> dict[str, Any]:
-    shared = document()["components"]["responses"]
+    shared = openapi_document()["components"]["responses"]
     return {
         status: shared[item["$ref"].rpartition("/")[2]] if "$ref" in item else item
         for status, item in described(row)["responses"].items()
@@ -54,7 +52,9 @@ def responses(row: Operation) -> dict[str, Any]:
 
 def resolved(schema: dict[str, Any]) -> dict[str, Any]:
     """The component that a schema refers to."""
-    found: dict[str, Any] = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    found: dict[str, Any] = openapi_document()["components"]["schemas"][
+        schema["$ref"].rpartition("/")[2]
+    ]
     return found
 
 
@@ -66,19 +66,19 @@ def codes_of(response: dict[str, Any]) -> set[str]:
 
 def validator(schema: dict[str, Any]) -> Any:
     return OAS31Validator(
-        {**schema, "components": document()["components"]},
+        {**schema, "components": openapi_document()["components"]},
         format_checker=OAS31Validator.FORMAT_CHECKER,
     )
 
 
 def test_the_document_is_valid_openapi() -> None:
-    validate(document())
+    validate(openapi_document())
 
 
 def test_the_document_has_each_row_of_the_table_and_nothing_else() -> None:
     documented = {
         operation["operationId"]
-        for path in document()["paths"].values()
+        for path in openapi_document()["paths"].values()
         for operation in path.values()
     }
 
@@ -92,7 +92,7 @@ def test_an_operations_id_is_a_verb_and_a_noun(row: Operation) -> None:
 
 
 def test_every_schema_has_a_title_of_its_own() -> None:
-    for name, schema in document()["components"]["schemas"].items():
+    for name, schema in openapi_document()["components"]["schemas"].items():
         assert schema["title"] == name
         assert re.fullmatch(r"[A-Z][A-Za-z]+", name)
 
@@ -100,11 +100,11 @@ def test_every_schema_has_a_title_of_its_own() -> None:
 @each_row
 def test_an_operation_is_under_the_tag_of_its_resource(row: Operation) -> None:
     assert described(row)["tags"] == [row.resource]
-    assert row.resource in {tag["name"] for tag in document()["tags"]}
+    assert row.resource in {tag["name"] for tag in openapi_document()["tags"]}
 
 
 def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
-    webhooks = document()["webhooks"]
+    webhooks = openapi_document()["webhooks"]
 
     assert set(webhooks) == set(EVENT_TYPES)
     for name, webhook in webhooks.items():
@@ -113,7 +113,7 @@ def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
 
 
 def test_webhooks_and_events_are_the_same_in_both_families() -> None:
-    paths = document()["paths"]
+    paths = openapi_document()["paths"]
 
     for path in ("/webhooks/subscriptions", "/webhooks/subscriptions/{subscription_id}", "/events"):
         customer, partner = paths[f"/customer{path}"], paths[f"/partner/reseller{path}"]
@@ -126,12 +126,12 @@ def test_internal_queries_are_nobody_elses_business() -> None:
     internal = [row.command.__name__ for row in OPERATIONS if not row.path]
 
     assert internal
-    assert not set(internal) & set(document()["components"]["schemas"])
+    assert not set(internal) & set(openapi_document()["components"]["schemas"])
 
 
 def test_every_operation_wants_the_four_headers_together() -> None:
-    schemes = document()["components"]["securitySchemes"]
-    (alternative,) = document()["security"]
+    schemes = openapi_document()["components"]["securitySchemes"]
+    (alternative,) = openapi_document()["security"]
 
     assert {(item["type"], item["in"], item["name"]) for item in schemes.values()} == {
         ("apiKey", "header", "X-API-SUBSCRIPTION-KEY"),
@@ -157,7 +157,7 @@ def test_extensions_are_marked(row: Operation) -> None:
 
 @each_row
 def test_what_the_path_holds_is_a_path_parameter_and_not_in_the_body(row: Operation) -> None:
-    body = document()["components"]["schemas"].get(row.command.__name__, {})
+    body = openapi_document()["components"]["schemas"].get(row.command.__name__, {})
 
     for name in row.path_fields:
         assert parameters(row)[name]["in"] == "path"
@@ -169,7 +169,7 @@ def test_what_the_path_holds_is_a_path_parameter_and_not_in_the_body(row: Operat
 def test_each_field_of_a_read_is_a_parameter_and_of_a_write_in_the_body(row: Operation) -> None:
     fields = set(row.command.model_fields) - set(row.path_fields) - {f for f, _ in row.headers}
     in_query = {name for name, item in parameters(row).items() if item["in"] == "query"}
-    schema = document()["components"]["schemas"].get(row.command.__name__, {})
+    schema = openapi_document()["components"]["schemas"].get(row.command.__name__, {})
     in_body = set(schema.get("properties", {})) if "requestBody" in described(row) else set()
 
     assert in_query == (fields if row.is_query else set())
@@ -261,7 +261,7 @@ def test_a_request_with_an_unknown_field_is_invalid_by_the_schema(row: Operation
 
 
 def test_money_is_a_number_and_an_instant_is_a_date_time() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas = openapi_document()["components"]["schemas"]
 
     amount = schemas["Money"]["properties"]["amount"]
     at = schemas["Balance"]["properties"]["system_timestamp"]
@@ -300,7 +300,9 @@ def test_the_example_of_an_answer_is_whole_and_valid(row: Operation) -> None:
 
 @pytest.mark.parametrize("name", EVENT_TYPES)
 def test_the_example_of_an_event_is_valid_and_has_every_field(name: str) -> None:
-    content = document()["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]
+    content = openapi_document()["webhooks"][name]["post"]["requestBody"]["content"][
+        "application/json"
+    ]
 
     validator(content["schema"]).validate(content["example"])
     model = EVENT_TYPES[name].data
@@ -309,14 +311,14 @@ def test_the_example_of_an_event_is_valid_and_has_every_field(name: str) -> None
 
 
 def test_the_version_of_events_is_a_constant() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas = openapi_document()["components"]["schemas"]
 
     for name in ("DeliveredEvent", "WireCompletedEvent"):
         assert schemas[name]["properties"]["api_version"]["const"] == API_VERSION
 
 
 def test_every_amount_has_a_format_an_example_and_a_sentence() -> None:
-    for name, schema in document()["components"]["schemas"].items():
+    for name, schema in openapi_document()["components"]["schemas"].items():
         for field, item in schema.get("properties", {}).items():
             variants = [item, *item.get("anyOf", [])]
             for number in (part for part in variants if part.get("type") == "number"):
@@ -327,7 +329,7 @@ def test_every_amount_has_a_format_an_example_and_a_sentence() -> None:
 
 
 def test_every_field_of_a_reply_is_required() -> None:
-    schemas = document()["components"]["schemas"]
+    schemas = openapi_document()["components"]["schemas"]
 
     for name in ("Account", "Customer", "OnboardingResult", "PartnerAccountList"):
         assert set(schemas[name]["required"]) == set(schemas[name]["properties"])

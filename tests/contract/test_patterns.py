@@ -14,8 +14,8 @@ from stdnum.us import ein, itin, rtn, ssn
 from libs.contracts import fields as f
 from libs.contracts import patterns
 from libs.contracts.places import COUNTRIES, USPS_CODES
-from libs.specs.openapi import openapi_document
 from libs.specs.release import released_document
+from tests.support.documents import openapi_document
 
 
 def accepted(kind: Any, value: str) -> bool:

@@ -25,8 +25,8 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from libs.contracts.exact_json import encode as encode_exactly
-from libs.specs.openapi import openapi_document
 from tests.support.api import Api, Key, signed_headers
+from tests.support.documents import openapi_document
 from tests.support.live import Live
 from tests.support.pace import pace
 from tests.support.receivers import receiver

@@ -22,7 +22,7 @@ from openapi_schema_validator import OAS31Validator
 from yarl import URL
 
 from libs.contracts.exact_json import encode as encode_exactly
-from libs.specs.openapi import openapi_document, operator_document
+from tests.support.documents import openapi_document, operator_document
 
 ANSWER_SECONDS = 40.0
 

@@ -2,7 +2,7 @@
 
 `launched` is how anybody starts one: a new interpreter. `forked` gets the same in a tenth of the time, on which most
 of a test run would be spent otherwise. Programs that are forked hash passwords cheaply: a log-in would take as much
-processor time as two starts of a service.
+processor time as two starts of a service. They know arrays of PostgreSQL's types (`known_types`).
 
 | process | how many | forked from | ends with |
 |---|---|---|---|
@@ -40,6 +40,7 @@ from libs.contracts.model import build_validators
 from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
 from libs.providers.companies import Company, NoAdapters, composition
 from libs.runtime.processes import die_with_parent
+from tests.support.known_types import know_arrays
 from tests.support.run_server import connection_to
 
 USED_BY_ALL = (
@@ -317,6 +318,7 @@ def _become(program: Program) -> None:
 if __name__ == "__main__":
     # Before it is imported by name. `tests/unit/gateway/test_passwords.py` has how passwords are hashed otherwise.
     argon2.profiles.RFC_9106_LOW_MEMORY = argon2.profiles.CHEAPEST
+    know_arrays()
     for module in USED_BY_ALL:
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy all of it

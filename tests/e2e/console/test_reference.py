@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, Route
 
-from libs.specs.openapi import openapi_document
 from libs.specs.reference.operations import Reference
 from tests.e2e.console.hands import PAGE_SECONDS, watch
 from tests.support.api import Api
+from tests.support.documents import openapi_document
 from tests.support.live import Live
 from tests.support.pace import pace
 

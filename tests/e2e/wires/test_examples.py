@@ -10,9 +10,9 @@ from functools import cache
 
 import pytest
 
-from libs.specs.openapi import openapi_document
 from libs.specs.reference.operations import Call, Reference
 from tests.e2e.wires.hands import Sender
+from tests.support.documents import openapi_document
 
 RUN_SECONDS = 30.0
 PROGRAMS = {

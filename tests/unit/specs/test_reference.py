@@ -14,11 +14,11 @@ import pytest
 
 from libs.contracts.errors import ERRORS, Invalid
 from libs.contracts.table import OPERATIONS
-from libs.specs.openapi import openapi_document
 from libs.specs.reference.fields import Schemas
 from libs.specs.reference.guides import guides, markdown
 from libs.specs.reference.pages import HTML, Page, pages
 from libs.specs.reference.samples import Request, samples_of
+from tests.support.documents import openapi_document
 
 OPERATORS_CODES = {"insufficient_role", "login_refused", "session_ended"}
 """Of errors that only operators are answered."""
@@ -46,12 +46,9 @@ class Parsed(HTMLParser):
         self.text += data
 
 
-document = cache(openapi_document)
-
-
 @cache
 def made() -> dict[str, Page]:
-    return pages(document())
+    return pages(openapi_document())
 
 
 @cache
@@ -62,9 +59,9 @@ def parsed() -> dict[str, Parsed]:
 def test_every_operation_and_event_has_its_place() -> None:
     wanted = {
         operation["operationId"]: operation["tags"][0]
-        for item in document()["paths"].values()
+        for item in openapi_document()["paths"].values()
         for operation in item.values()
-    } | dict.fromkeys(document()["webhooks"], "events")
+    } | dict.fromkeys(openapi_document()["webhooks"], "events")
 
     missing = [name for name, tag in wanted.items() if name not in parsed()[f"/docs/{tag}"].ids]
 
@@ -75,9 +72,9 @@ def test_every_operation_and_event_has_its_place() -> None:
 def test_the_id_of_an_operation_or_event_alone_leads_to_it() -> None:
     ids = {
         operation["operationId"]
-        for item in document()["paths"].values()
+        for item in openapi_document()["paths"].values()
         for operation in item.values()
-    } | {*document()["webhooks"]}
+    } | {*openapi_document()["webhooks"]}
 
     assert ids <= {*parsed()["/docs"].ids}
 
