@@ -69,6 +69,7 @@ def application(
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     url = settings.database_url.get_secret_value()
+    wire_takes = timedelta(seconds=settings.wire_seconds)
     async with (
         open_database(
             url, connections=settings.database_connections, ca_file=settings.database_ca_file
@@ -87,7 +88,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         for batcher in write_batchers:
             await beside.enter_async_context(process.background(batcher.name, batcher.run()))
-        await beside.enter_async_context(process.background("settle_wires", clock.run(database)))
+        settling = clock.run(database, wire_takes)
+        await beside.enter_async_context(process.background("settle_wires", settling))
         await runner.setup()
         try:
             await web.TCPSite(runner, settings.host, settings.port).start()

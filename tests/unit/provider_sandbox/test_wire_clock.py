@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import NoReturn
 
 import asyncpg
@@ -37,9 +38,9 @@ class DyingDatabase(Database):
 async def test_wires_are_settled_again_after_the_database_was_away(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clock, "PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(clock, "OUTAGE_PAUSE_SECONDS", 0.01)
     database = DyingDatabase(error)
-    settling = asyncio.create_task(clock.run(database))
+    settling = asyncio.create_task(clock.run(database, timedelta(seconds=2)))
 
     async def tried_again() -> bool:
         return database.asked > 1
