@@ -136,8 +136,9 @@ class Reconciler:
             run = await runs.under_way(connection) or await runs.begin(
                 connection, self._starting_anew
             )
-            if run is None:
-                await runs.request_when_due(connection, runs.SCHEDULE, self._run_seconds)
+            if run is None and await runs.request_when_due(
+                connection, runs.SCHEDULE, self._run_seconds
+            ):
                 run = await runs.begin(connection, self._starting_anew)
             if run is None:
                 return self._poll_seconds

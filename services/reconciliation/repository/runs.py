@@ -225,9 +225,10 @@ async def request_run(connection: AsyncConnection, cause: str) -> UUID:
     return run_id
 
 
-async def request_when_due(connection: AsyncConnection, cause: str, seconds: float) -> None:
-    """Request a run when the last complete one ended at least `seconds` ago and none is under way."""
-    await connection.execute(_REQUEST_DUE, {"cause": cause, "pause": timedelta(seconds=seconds)})
+async def request_when_due(connection: AsyncConnection, cause: str, seconds: float) -> bool:
+    """Request a run when the last complete one ended at least `seconds` ago and none is under way; whether one was."""
+    arguments = {"cause": cause, "pause": timedelta(seconds=seconds)}
+    return (await connection.execute(_REQUEST_DUE, arguments)).rowcount > 0
 
 
 async def under_way(connection: AsyncConnection) -> Run | None:
