@@ -152,6 +152,7 @@ def _methods(rows: list[Row], *, is_async: bool) -> str:
             "    Raises:",
             "        BanksideError: of every method, see `bankside_client.errors`.",
             "        ValueError, TypeError: an argument has no form in a request; nothing was sent.",
+            "        RuntimeError: the client is closed; nothing was sent.",
             '    """\n',
             "    @abstractmethod",
             f"    {prefix}def _call(self, operation: Operation[T], {PASSED},",

@@ -105,6 +105,19 @@ async def calling(kind: str, base_url: str, **more: Any) -> AsyncIterator[Call]:
             yield awaited
 
 
+@asynccontextmanager
+async def of_the_callers(
+    kind: str, answer: Callable[[httpx.Request], httpx.Response]
+) -> AsyncIterator[Any]:
+    """An HTTP client that the caller passes: its transport is this function."""
+    if kind == "sync":
+        with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+            yield http
+    else:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as of_async:
+            yield of_async
+
+
 async def failure(
     kind: str, server: Gateway, name: str, *args: Any, **values: Any
 ) -> BanksideError:
@@ -543,3 +556,55 @@ async def test_a_client_of_the_callers_is_used_and_left_open() -> None:
             await call("send_wire", **SENT)
 
         assert not http.is_closed
+
+
+async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) -> None:
+    received: list[httpx.Request] = []
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        received.append(request)
+        raise RuntimeError("Event loop is closed")
+
+    async with of_the_callers(kind, fail) as http, calling(kind, "http://a", http=http) as call:
+        with pytest.raises(OutcomeUnknown) as raised:
+            await call("send_wire", idempotency_key="k", **SENT)
+
+    assert (raised.value.code, raised.value.idempotency_key) == ("no_answer", "k")
+    assert isinstance(raised.value.__cause__, RuntimeError)
+    assert len(received) == 3
+    assert {request.headers["Idempotency-Key"] for request in received} == {"k"}
+
+
+async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: str) -> None:
+    class Canceled(BaseException):
+        pass
+
+    def cancel(request: httpx.Request) -> httpx.Response:
+        raise Canceled
+
+    async with of_the_callers(kind, cancel) as http, calling(kind, "http://a", http=http) as call:
+        with pytest.raises(Canceled):
+            await call("send_wire", **SENT)
+
+
+async def test_event_loops_may_use_an_async_client_one_after_another() -> None:
+    async with gateway(success(WIRE)) as server:
+        client = AsyncClient(server.base_url, KEY.subscription_key, KEY.secret)
+
+        async def cancel() -> str:
+            return (await client.cancel_wire("t1")).data.transaction_id
+
+        canceled = [await asyncio.to_thread(asyncio.run, cancel()) for _ in range(2)]
+
+    assert canceled == ["t1", "t1"]
+    assert len(server.received) == 2, "none is sent on a connection of the loop before"
+
+
+async def test_a_client_that_is_closed_sends_nothing(kind: str) -> None:
+    async with gateway(success(WIRE)) as server:
+        async with calling(kind, server.base_url) as call:
+            await call("get_wire", "t1")
+        with pytest.raises(RuntimeError, match="The client is closed; nothing was sent"):
+            await call("send_wire", **SENT)
+
+    assert len(server.received) == 1

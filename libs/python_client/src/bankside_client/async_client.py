@@ -13,6 +13,7 @@ import httpx
 
 from bankside_client.answers import Answer, AsyncPage
 from bankside_client.async_methods import AsyncMethods
+from bankside_client.connections import LoopConnections
 from bankside_client.exchange import (
     ANSWER_BYTES,
     Exchange,
@@ -26,7 +27,10 @@ T = TypeVar("T")
 
 
 class AsyncClient(AsyncMethods):
-    """As `Client`, with methods to await: `async for wire in await bankside.list_wires()`."""
+    """As `Client`, with methods to await: `async for wire in await bankside.list_wires()`.
+
+    One event loop after another may use it. Loops that run at the same time, in several threads, take a client each.
+    """
 
     def __init__(
         self,
@@ -42,13 +46,11 @@ class AsyncClient(AsyncMethods):
         self._gateway = Gateway(
             base_url, subscription_key, secret, attempts, patience_seconds, timeout_seconds
         )
-        self._http = http or httpx.AsyncClient()
-        self._is_own = http is None
+        self._connections = LoopConnections(http)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        if self._is_own:
-            await self._http.aclose()
+        await self._connections.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,10 +71,12 @@ class AsyncClient(AsyncMethods):
         idempotency_key: str | None = None,
     ) -> Answer[T]:
         exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
+        connections = await self._connections.of_this_loop()
         while True:
+            request = exchange.request()
             try:
-                response, body = await self._send(exchange.request())
-            except httpx.RequestError as error:
+                response, body = await self._send(connections.http, request)
+            except Exception as error:
                 outcome: Answer[T] | float = exchange.lost(error)
             else:
                 outcome = exchange.answered(response, body)
@@ -96,9 +100,11 @@ class AsyncClient(AsyncMethods):
             is_read_ahead=is_read_ahead(operation, values),
         )
 
-    async def _send(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+    async def _send(
+        self, http: httpx.AsyncClient, request: httpx.Request
+    ) -> tuple[httpx.Response, bytes]:
         give_up_at = time.monotonic() + self._gateway.timeout_seconds
-        response = await self._http.send(request, stream=True, follow_redirects=False)
+        response = await http.send(request, stream=True, follow_redirects=False)
         try:
             body = b""
             async for part in response.aiter_bytes():

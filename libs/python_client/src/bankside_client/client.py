@@ -11,6 +11,7 @@ from uuid import UUID
 import httpx
 
 from bankside_client.answers import Answer, Page
+from bankside_client.connections import CLOSED
 from bankside_client.exchange import (
     ANSWER_BYTES,
     Exchange,
@@ -80,10 +81,13 @@ class Client(Methods):
         idempotency_key: str | None = None,
     ) -> Answer[T]:
         exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
+        if self._http.is_closed:
+            raise RuntimeError(CLOSED)
         while True:
+            request = exchange.request()
             try:
-                response, body = self._send(exchange.request())
-            except httpx.RequestError as error:
+                response, body = self._send(request)
+            except Exception as error:
                 outcome: Answer[T] | float = exchange.lost(error)
             else:
                 outcome = exchange.answered(response, body)

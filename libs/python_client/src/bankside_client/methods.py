@@ -72,6 +72,7 @@ class Methods(ABC):
     Raises:
         BanksideError: of every method, see `bankside_client.errors`.
         ValueError, TypeError: an argument has no form in a request; nothing was sent.
+        RuntimeError: the client is closed; nothing was sent.
     """
 
     @abstractmethod

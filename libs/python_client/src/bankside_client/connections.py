@@ -1,0 +1,78 @@
+"""The HTTP client that an `AsyncClient` sends with: the caller's, or one that it makes for the event loop that runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+import httpx
+from anyio.lowlevel import RunVar
+
+CLOSED = "The client is closed; nothing was sent."
+_THIS_LOOP: RunVar[object] = RunVar("bankside_client.loop")
+"""A value of its own for each event loop, of asyncio as of trio."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHttp:
+    """A call holds it until its answer: `http` is closed with `open_until_closed`, also when that is collected."""
+
+    http: httpx.AsyncClient
+    loop: object = None
+    open_until_closed: AsyncGenerator[None, None] | None = None
+
+
+class LoopConnections:
+    """On a connection that another event loop opened, a request is sent and its answer cannot be read: so each loop has
+    an HTTP client of its own, the latest one of which is kept.
+
+    Args:
+        given: the caller's, which is used on every loop and not closed.
+    """
+
+    def __init__(self, given: httpx.AsyncClient | None) -> None:
+        self._given = given
+        self._tls = httpx.create_ssl_context() if given is None else True
+        self._own: LoopHttp | None = None
+        self._is_closed = False
+
+    async def of_this_loop(self) -> LoopHttp:
+        """Raises:
+        RuntimeError: it is closed.
+        """
+        if self._is_closed or (self._given is not None and self._given.is_closed):
+            raise RuntimeError(CLOSED)
+        if self._given is not None:
+            return LoopHttp(self._given)
+        loop, own = _this_loop(), self._own
+        if own is None or own.loop is not loop or own.http.is_closed:
+            http = httpx.AsyncClient(verify=self._tls)
+            ending = _open_until_closed(http)
+            await anext(ending)
+            own = self._own = LoopHttp(http, loop, ending)
+        return own
+
+    async def aclose(self) -> None:
+        """Close the own connections of this loop; those of another one cannot be closed here."""
+        if self._given is not None:
+            return
+        self._is_closed = True
+        own, self._own = self._own, None
+        if own is not None and own.loop is _this_loop() and own.open_until_closed is not None:
+            await own.open_until_closed.aclose()
+
+
+async def _open_until_closed(http: httpx.AsyncClient) -> AsyncGenerator[None, None]:
+    """asyncio and trio close the generators of a loop as it ends: after that its connections cannot be closed."""
+    try:
+        yield
+    finally:
+        await http.aclose()
+
+
+def _this_loop() -> object:
+    loop = _THIS_LOOP.get(None)
+    if loop is None:
+        loop = object()
+        _THIS_LOOP.set(loop)
+    return loop
