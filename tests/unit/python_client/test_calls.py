@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,36 +17,18 @@ from aiohttp import web
 
 from bankside_client import (
     AsyncClient,
-    AsyncPage,
-    BanksideError,
     Client,
     Conflict,
     InvalidRequest,
     OutcomeUnknown,
-    Page,
     ServerError,
     Unavailable,
     exact_json,
-    exchange,
 )
-from bankside_client.backoff import Backoff
-from libs.contracts.exact_json import encode
 from tests.support.certificates import Authority, behind_tls
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
+from tests.unit.python_client.calling import SENT, WIRE, calling, failure, plain
 
-WIRE = {
-    "transaction_id": "t1",
-    "sending_account_id": "a",
-    "external_account_id": "e",
-    "amount": Decimal("1234567890.12"),
-    "note": "Invoice",
-}
-SENT = {
-    "sending_account_id": "a",
-    "external_account_id": "e",
-    "amount": Decimal("1234567890.12"),
-    "purpose": "Invoice",
-}
 EVENT = {
     "id": "evt_1",
     "type": "wire.completed",
@@ -62,69 +43,6 @@ EVENT = {
     },
 }
 UNAVAILABLE = problem(503, "unavailable", headers={"Retry-After": "0"})
-
-Call = Callable[..., Coroutine[Any, Any, Any]]
-
-
-def plain(status: int, body: Any) -> web.Response:
-    """JSON that is neither an envelope nor a problem."""
-    return web.Response(status=status, body=encode(body), content_type="application/json")
-
-
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "RETRIES", Backoff(0.001, 30.0))
-
-
-@pytest.fixture(params=["sync", "async"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@asynccontextmanager
-async def calling(kind: str, base_url: str, **more: Any) -> AsyncIterator[Call]:
-    """Calls a method by its name; pages come back with the items of all of them."""
-    if kind == "sync":
-        with Client(base_url, KEY.subscription_key, KEY.secret, attempts=3, **more) as client:
-
-            def call(name: str, *args: Any, **values: Any) -> Any:
-                made = getattr(client, name)(*args, **values)
-                return list(made) if isinstance(made, Page) else made
-
-            async def in_thread(name: str, *args: Any, **values: Any) -> Any:
-                return await asyncio.to_thread(call, name, *args, **values)
-
-            yield in_thread
-    else:
-        async with AsyncClient(base_url, KEY.subscription_key, KEY.secret, attempts=3, **more) as a:
-
-            async def awaited(name: str, *args: Any, **values: Any) -> Any:
-                made = await getattr(a, name)(*args, **values)
-                return [item async for item in made] if isinstance(made, AsyncPage) else made
-
-            yield awaited
-
-
-@asynccontextmanager
-async def of_the_callers(
-    kind: str, answer: Callable[[httpx.Request], httpx.Response]
-) -> AsyncIterator[Any]:
-    """An HTTP client that the caller passes: its transport is this function."""
-    if kind == "sync":
-        with httpx.Client(transport=httpx.MockTransport(answer)) as http:
-            yield http
-    else:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as of_async:
-            yield of_async
-
-
-async def failure(
-    kind: str, server: Gateway, name: str, *args: Any, **values: Any
-) -> BanksideError:
-    async with calling(kind, server.base_url) as call:
-        with pytest.raises(BanksideError) as raised:
-            await call(name, *args, **values)
-    return raised.value
 
 
 async def test_a_retry_is_signed_anew_under_the_same_key_and_body(kind: str) -> None:
@@ -556,55 +474,3 @@ async def test_a_client_of_the_callers_is_used_and_left_open() -> None:
             await call("send_wire", **SENT)
 
         assert not http.is_closed
-
-
-async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) -> None:
-    received: list[httpx.Request] = []
-
-    def fail(request: httpx.Request) -> httpx.Response:
-        received.append(request)
-        raise RuntimeError("Event loop is closed")
-
-    async with of_the_callers(kind, fail) as http, calling(kind, "http://a", http=http) as call:
-        with pytest.raises(OutcomeUnknown) as raised:
-            await call("send_wire", idempotency_key="k", **SENT)
-
-    assert (raised.value.code, raised.value.idempotency_key) == ("no_answer", "k")
-    assert isinstance(raised.value.__cause__, RuntimeError)
-    assert len(received) == 3
-    assert {request.headers["Idempotency-Key"] for request in received} == {"k"}
-
-
-async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: str) -> None:
-    class Canceled(BaseException):
-        pass
-
-    def cancel(request: httpx.Request) -> httpx.Response:
-        raise Canceled
-
-    async with of_the_callers(kind, cancel) as http, calling(kind, "http://a", http=http) as call:
-        with pytest.raises(Canceled):
-            await call("send_wire", **SENT)
-
-
-async def test_event_loops_may_use_an_async_client_one_after_another() -> None:
-    async with gateway(success(WIRE)) as server:
-        client = AsyncClient(server.base_url, KEY.subscription_key, KEY.secret)
-
-        async def cancel() -> str:
-            return (await client.cancel_wire("t1")).data.transaction_id
-
-        canceled = [await asyncio.to_thread(asyncio.run, cancel()) for _ in range(2)]
-
-    assert canceled == ["t1", "t1"]
-    assert len(server.received) == 2, "none is sent on a connection of the loop before"
-
-
-async def test_a_client_that_is_closed_sends_nothing(kind: str) -> None:
-    async with gateway(success(WIRE)) as server:
-        async with calling(kind, server.base_url) as call:
-            await call("get_wire", "t1")
-        with pytest.raises(RuntimeError, match="The client is closed; nothing was sent"):
-            await call("send_wire", **SENT)
-
-    assert len(server.received) == 1

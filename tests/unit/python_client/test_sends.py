@@ -1,0 +1,64 @@
+"""Sends of the Python client that fail, and the connections that they are made on."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx
+import pytest
+
+from bankside_client import AsyncClient, OutcomeUnknown
+from tests.unit.client.answering import KEY, gateway, success
+from tests.unit.python_client.calling import SENT, WIRE, calling, of_the_callers
+
+
+async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) -> None:
+    received: list[httpx.Request] = []
+
+    def fail(request: httpx.Request) -> httpx.Response:
+        received.append(request)
+        raise RuntimeError("Event loop is closed")
+
+    async with of_the_callers(kind, fail) as http, calling(kind, "http://a", http=http) as call:
+        with pytest.raises(OutcomeUnknown) as raised:
+            await call("send_wire", idempotency_key="k", **SENT)
+
+    assert (raised.value.code, raised.value.idempotency_key) == ("no_answer", "k")
+    assert isinstance(raised.value.__cause__, RuntimeError)
+    assert len(received) == 3
+    assert {request.headers["Idempotency-Key"] for request in received} == {"k"}
+
+
+async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: str) -> None:
+    class Canceled(BaseException):
+        pass
+
+    def cancel(request: httpx.Request) -> httpx.Response:
+        raise Canceled
+
+    async with of_the_callers(kind, cancel) as http, calling(kind, "http://a", http=http) as call:
+        with pytest.raises(Canceled):
+            await call("send_wire", **SENT)
+
+
+async def test_event_loops_may_use_an_async_client_one_after_another() -> None:
+    async with gateway(success(WIRE)) as server:
+        client = AsyncClient(server.base_url, KEY.subscription_key, KEY.secret)
+
+        async def cancel() -> str:
+            return (await client.cancel_wire("t1")).data.transaction_id
+
+        canceled = [await asyncio.to_thread(asyncio.run, cancel()) for _ in range(2)]
+
+    assert canceled == ["t1", "t1"]
+    assert len(server.received) == 2, "none is sent on a connection of the loop before"
+
+
+async def test_a_client_that_is_closed_sends_nothing(kind: str) -> None:
+    async with gateway(success(WIRE)) as server:
+        async with calling(kind, server.base_url) as call:
+            await call("get_wire", "t1")
+        with pytest.raises(RuntimeError, match="The client is closed; nothing was sent"):
+            await call("send_wire", **SENT)
+
+    assert len(server.received) == 1
