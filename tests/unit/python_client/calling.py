@@ -63,15 +63,13 @@ async def calling(kind: str, base_url: str, **more: Any) -> AsyncIterator[Call]:
 
 
 @asynccontextmanager
-async def of_the_callers(
-    kind: str, answer: Callable[[httpx.Request], httpx.Response]
-) -> AsyncIterator[Any]:
-    """An HTTP client that the caller passes: its transport is this function."""
+async def of_the_callers(kind: str, **settings: Any) -> AsyncIterator[Any]:
+    """An HTTP client that the caller passes."""
     if kind == "sync":
-        with httpx.Client(transport=httpx.MockTransport(answer)) as http:
+        with httpx.Client(**settings) as http:
             yield http
     else:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as of_async:
+        async with httpx.AsyncClient(**settings) as of_async:
             yield of_async
 
 

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
 
 from bankside_client import AsyncClient, OutcomeUnknown
+from deploy.local.ports import LOOPBACK
+from tests.support.certificates import Authority
 from tests.unit.client.answering import KEY, gateway, success
 from tests.unit.python_client.calling import SENT, WIRE, calling, of_the_callers
 
@@ -19,7 +26,10 @@ async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) ->
         received.append(request)
         raise RuntimeError("Event loop is closed")
 
-    async with of_the_callers(kind, fail) as http, calling(kind, "http://a", http=http) as call:
+    async with (
+        of_the_callers(kind, transport=httpx.MockTransport(fail)) as http,
+        calling(kind, "http://a", http=http) as call,
+    ):
         with pytest.raises(OutcomeUnknown) as raised:
             await call("send_wire", idempotency_key="k", **SENT)
 
@@ -29,6 +39,23 @@ async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) ->
     assert {request.headers["Idempotency-Key"] for request in received} == {"k"}
 
 
+async def test_a_failure_of_tls_after_a_whole_request_is_a_lost_answer(
+    kind: str, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    trusting = ssl.create_default_context(cafile=authority.file)
+    async with (
+        of_the_callers(kind, verify=trusting) as http,
+        answering_without_tls(authority.identity().context()) as (url, received),
+        calling(kind, url, http=http) as call,
+    ):
+        with pytest.raises(OutcomeUnknown) as raised:
+            await call("send_wire", idempotency_key="k", **SENT)
+
+    assert (raised.value.code, raised.value.idempotency_key) == ("no_answer", "k")
+    assert len(received) == 3
+
+
 async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: str) -> None:
     class Canceled(BaseException):
         pass
@@ -36,7 +63,10 @@ async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: 
     def cancel(request: httpx.Request) -> httpx.Response:
         raise Canceled
 
-    async with of_the_callers(kind, cancel) as http, calling(kind, "http://a", http=http) as call:
+    async with (
+        of_the_callers(kind, transport=httpx.MockTransport(cancel)) as http,
+        calling(kind, "http://a", http=http) as call,
+    ):
         with pytest.raises(Canceled):
             await call("send_wire", **SENT)
 
@@ -62,3 +92,18 @@ async def test_a_client_that_is_closed_sends_nothing(kind: str) -> None:
             await call("send_wire", **SENT)
 
     assert len(server.received) == 1
+
+
+@asynccontextmanager
+async def answering_without_tls(context: ssl.SSLContext) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A TLS server that reads each request whole, and answers with bytes that are no TLS; what it received."""
+    received: list[bytes] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.append(await reader.readuntil(b"}"))
+        os.write(writer.get_extra_info("socket").fileno(), b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        writer.transport.abort()
+
+    server = await asyncio.start_server(answer, LOOPBACK, 0, ssl=context)
+    async with server:
+        yield f"https://localhost:{server.sockets[0].getsockname()[1]}", received
