@@ -348,6 +348,36 @@ async def test_a_5xx_that_is_not_the_gateways_leaves_the_outcome_of_a_write_unkn
     assert len(server.received) == 8
 
 
+@pytest.mark.parametrize(
+    ("thrown", "name", "says"),
+    [
+        ("connect EHOSTUNREACH", "Unavailable", "127.0.0.1: connect EHOSTUNREACH. Check"),
+        ("getaddrinfo ENOTFOUND", "Unavailable", "127.0.0.1: getaddrinfo ENOTFOUND. Check"),
+        ("connect EPERM, connect ECONNREFUSED", "Unavailable", "127.0.0.1: connect EPERM. Check"),
+        ("read EHOSTUNREACH", "OutcomeUnknown", "No answer came."),
+        ("write ENETUNREACH", "OutcomeUnknown", "No answer came."),
+        ("connect ECONNREFUSED, read ENETUNREACH", "OutcomeUnknown", "No answer came."),
+    ],
+)
+async def test_nothing_was_sent_where_each_error_of_node_is_of_connecting(
+    play: Run, thrown: str, name: str, says: str
+) -> None:
+    script = """
+        const [first, ...others] = given.thrown.split(", ").map((message) => {
+          const [syscall, code] = message.split(" ");
+          return Object.assign(new Error(message), { syscall, code });
+        });
+        const { code } = first;
+        const cause = others.length ? Object.assign(new AggregateError([first, ...others]), { code }) : first;
+        const fetch = async () => { throw new TypeError("fetch failed", { cause }); };
+        await show(new b.Client({ ...settings, fetch, attempts: 1 }).sendWire(wire, { idempotencyKey: "k" }));
+    """
+    (error,) = await play(Gateway("http://127.0.0.1:1", []), script, thrown=thrown)
+
+    assert (error["name"], error["key"]) == (name, "k")
+    assert says in error["message"]
+
+
 async def test_a_certificate_that_is_not_trusted_is_told_and_nothing_was_sent(
     play: Run, tmp_path: Path
 ) -> None:

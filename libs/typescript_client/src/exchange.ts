@@ -26,16 +26,13 @@ const RETRIED = new Set(["unavailable", RATE_LIMITED, ...UNDER_WAY]);
 /** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
 const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 500]);
 const MAY_BE_DONE = "An earlier send may have been carried out.";
+/** Errors of these calls of the system: nothing was sent. EHOSTUNREACH and the like also come of `read`. */
+const CONNECTING = new Set(["connect", "getaddrinfo"]);
 /**
- * What Node says of a connection that there is not: nothing was sent. ERR_SSL_WRONG_VERSION_NUMBER is not among them:
- * Node's TLS sockets also emit it after a request was sent, when bytes without TLS come in place of its answer.
+ * What else Node says of a connection that there is not: nothing was sent. ERR_SSL_WRONG_VERSION_NUMBER is not among
+ * them: Node's TLS sockets also emit it after a request was sent, when bytes without TLS come in place of its answer.
  */
 const NOT_SENT = new Set([
-  "ECONNREFUSED",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ENETUNREACH",
-  "EHOSTUNREACH",
   "UND_ERR_CONNECT_TIMEOUT",
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -109,9 +106,10 @@ export class Exchange {
 
   /** No connection, or no whole answer. */
   lost(cause: unknown): number {
-    const { code, message } = systemError(cause);
-    if (NOT_SENT.has(code)) {
-      const detail = sentence(`There is no connection to ${this.host}: ${message || code}`);
+    const found = systemErrors(cause);
+    const [first] = found;
+    if (first && found.every(({ code, syscall }) => NOT_SENT.has(code) || CONNECTING.has(syscall))) {
+      const detail = sentence(`There is no connection to ${this.host}: ${first.message || first.code}`);
       return this.#pause(this.#error(Unavailable, NO_CONNECTION, detail, undefined, undefined, cause));
     }
     return this.#noAnswer("No answer came.", cause);
@@ -187,12 +185,24 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The error of Node that fetch wraps: the first one with a code. */
-function systemError(error: unknown): { code: string; message: string } {
+interface SystemError {
+  code: string;
+  syscall: string;
+  message: string;
+}
+
+/** The error of Node that fetch wraps: the first one with a code. Of a host with several addresses, one for each. */
+function systemErrors(error: unknown): SystemError[] {
   for (let one: unknown = error, depth = 0; isObject(one) && depth < 4; one = one["cause"], depth += 1) {
-    if (typeof one["code"] === "string") return { code: one["code"], message: String(one["message"] ?? "") };
+    if (Array.isArray(one["errors"])) return one["errors"].map(systemError);
+    if (typeof one["code"] === "string") return [systemError(one)];
   }
-  return { code: "", message: "" };
+  return [];
+}
+
+function systemError(error: unknown): SystemError {
+  const { code, syscall, message } = isObject(error) ? error : {};
+  return { code: String(code ?? ""), syscall: String(syscall ?? ""), message: String(message ?? "") };
 }
 
 function sentences(errors: ValueError[]): string {
