@@ -25,6 +25,8 @@ class Received:
     headers: dict[str, str]
     body: bytes
     signed: bool
+    port: int
+    """Of the caller's end of the connection."""
 
 
 @dataclass
@@ -47,10 +49,13 @@ class Gateway:
             body_digest(body),
         )
         signed = matches(KEY.secret.encode(), canonical, header.get("X-API-SIGNATURE", ""))
-        self.received.append(Received(request.method, request.raw_path, dict(header), body, signed))
+        assert request.transport is not None
+        _, port = request.transport.get_extra_info("peername")
+        self.received.append(
+            Received(request.method, request.raw_path, dict(header), body, signed, port)
+        )
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, str):
-            assert request.transport is not None
             request.transport.close()
             return web.Response()
         return answer()

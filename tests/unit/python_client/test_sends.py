@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,11 +14,27 @@ from pathlib import Path
 import httpx
 import pytest
 
+import bankside_client
 from bankside_client import AsyncClient, OutcomeUnknown
 from deploy.local.ports import LOOPBACK
 from tests.support.certificates import Authority
+from tests.support.pace import pace
 from tests.unit.client.answering import KEY, gateway, success
 from tests.unit.python_client.calling import SENT, WIRE, calling, of_the_callers
+
+FORKS = """
+import os, sys
+from bankside_client import Client
+
+client = Client(*sys.argv[1:])
+client.get_own_wire_policy()
+child = os.fork()
+client.get_own_wire_policy()
+if child:
+    _, status = os.waitpid(child, 0)
+    client.get_own_wire_policy()
+    sys.exit(os.waitstatus_to_exitcode(status))
+"""
 
 
 async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) -> None:
@@ -82,6 +100,23 @@ async def test_event_loops_may_use_an_async_client_one_after_another() -> None:
 
     assert canceled == ["t1", "t1"]
     assert len(server.received) == 2, "none is sent on a connection of the loop before"
+
+
+async def test_after_a_fork_each_process_has_connections_of_its_own() -> None:
+    package = str(Path(bankside_client.__file__).parents[1])
+    async with gateway(success({})) as server:
+        given = (server.base_url, KEY.subscription_key, KEY.secret)
+        await asyncio.to_thread(
+            subprocess.run,
+            (sys.executable, "-c", FORKS, *given),
+            env={**os.environ, "PYTHONPATH": package},
+            check=True,
+            timeout=60 * pace(),
+        )
+
+    ports = [request.port for request in server.received]
+    assert sorted(map(ports.count, set(ports))) == [1, 3]
+    assert ports[0] == ports[-1], "the parent's connection stays open"
 
 
 async def test_a_client_that_is_closed_sends_nothing(kind: str) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID
 import httpx
 
 from bankside_client.answers import Answer, Page
-from bankside_client.connections import CLOSED
+from bankside_client.connections import ProcessConnections
 from bankside_client.exchange import (
     ANSWER_BYTES,
     Exchange,
@@ -36,8 +36,8 @@ class Client(Methods):
         attempts: at most this many sends of one request.
         patience_seconds: no retry begins later than this after the first send.
         timeout_seconds: of one send; the gateway answers within 25 s.
-        http: a client of yours, for proxies or certificates; it is not closed here. Redirects are not followed: a
-            signature is for one target.
+        http: a client of yours, for proxies or certificates, made in the process that uses it; it is not closed here.
+            Redirects are not followed: a signature is for one target.
     """
 
     def __init__(
@@ -54,13 +54,11 @@ class Client(Methods):
         self._gateway = Gateway(
             base_url, subscription_key, secret, attempts, patience_seconds, timeout_seconds
         )
-        self._http = http or httpx.Client()
-        self._is_own = http is None
+        self._connections = ProcessConnections(http)
 
     def close(self) -> None:
         """Close the connections."""
-        if self._is_own:
-            self._http.close()
+        self._connections.close()
 
     def __enter__(self) -> Self:
         return self
@@ -81,12 +79,11 @@ class Client(Methods):
         idempotency_key: str | None = None,
     ) -> Answer[T]:
         exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
-        if self._http.is_closed:
-            raise RuntimeError(CLOSED)
+        http = self._connections.of_this_process()
         while True:
             request = exchange.request()
             try:
-                response, body = self._send(request)
+                response, body = self._send(http, request)
             except Exception as error:
                 outcome: Answer[T] | float = exchange.lost(error)
             else:
@@ -111,9 +108,9 @@ class Client(Methods):
             is_read_ahead=is_read_ahead(operation, values),
         )
 
-    def _send(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+    def _send(self, http: httpx.Client, request: httpx.Request) -> tuple[httpx.Response, bytes]:
         give_up_at = time.monotonic() + self._gateway.timeout_seconds
-        response = self._http.send(request, stream=True, follow_redirects=False)
+        response = http.send(request, stream=True, follow_redirects=False)
         try:
             body = b""
             for part in response.iter_bytes():

@@ -1,7 +1,8 @@
-"""The HTTP client that an `AsyncClient` sends with: the caller's, or one that it makes for the event loop that runs."""
+"""The HTTP client that a client sends with: the caller's, or its own of this process or event loop."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
@@ -11,6 +12,41 @@ from anyio.lowlevel import RunVar
 CLOSED = "The client is closed; nothing was sent."
 _THIS_LOOP: RunVar[object] = RunVar("bankside_client.loop")
 """A value of its own for each event loop, of asyncio as of trio."""
+
+
+class ProcessConnections:
+    """Two processes that send on one connection, as after a fork, read each other's answers: so each process has an
+    HTTP client of its own.
+
+    Args:
+        given: the caller's, which is used as it is and not closed.
+    """
+
+    def __init__(self, given: httpx.Client | None) -> None:
+        self._is_own = given is None
+        self._of: tuple[int, httpx.Client] = os.getpid(), given or httpx.Client()
+        self._is_closed = False
+
+    def of_this_process(self) -> httpx.Client:
+        """Raises:
+        RuntimeError: it is closed.
+        """
+        pid, http = self._of
+        if self._is_closed or http.is_closed:
+            raise RuntimeError(CLOSED)
+        if self._is_own and pid != os.getpid():
+            # The parent's is dropped and not closed: its locks may be held by threads that the child does not have. As
+            # the parent has its sockets too, dropping them ends no connection.
+            http = httpx.Client()
+            self._of = os.getpid(), http
+        return http
+
+    def close(self) -> None:
+        """Close the own connections of this process."""
+        self._is_closed = self._is_own
+        pid, http = self._of
+        if self._is_own and pid == os.getpid():
+            http.close()
 
 
 @dataclass(frozen=True, slots=True)
