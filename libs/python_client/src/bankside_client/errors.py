@@ -17,6 +17,7 @@ BanksideError
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from bankside_client.advice import ADVICE
@@ -66,6 +67,16 @@ class BanksideError(Exception):
         self.errors: list[Any] = errors if isinstance(errors, list) else []
         says = " ".join(part for part in (detail, self.advice) if part)
         super().__init__(f"{code}: {says} (request {request_id})")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """pickle and copy make an exception anew of its `args`, which are the message alone."""
+        make = partial(
+            type(self),
+            status=self.status,
+            problem=self.problem,
+            idempotency_key=self.idempotency_key,
+        )
+        return make, (self.code, self.detail, self.request_id), self.__dict__
 
 
 class InvalidRequest(BanksideError):

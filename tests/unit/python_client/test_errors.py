@@ -1,0 +1,57 @@
+"""Errors of the Python client as values: they are copied, and go from one process to another."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+
+import pytest
+
+import bankside_client
+from bankside_client import BanksideError
+
+ERRORS: list[type[BanksideError]] = [BanksideError, *BanksideError.__subclasses__()]
+COPIES = {
+    "pickle": lambda error: pickle.loads(pickle.dumps(error)),
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
+def test_a_copy_of_an_error_has_all_that_it_had(
+    kind: type[BanksideError], copied: Callable[[BanksideError], BanksideError]
+) -> None:
+    problem = {"transaction_id": "t1", "detail": [{"loc": ["body", "amount"], "msg": "No."}]}
+    error = kind("no_answer", "No.", "r-1", status=504, problem=problem, idempotency_key="k")
+    error.add_note("as wire 7 was sent")
+
+    found = copied(error)
+
+    assert type(found) is kind
+    assert (str(found), vars(found)) == (str(error), vars(error))
+    assert (found.idempotency_key, found.errors) == ("k", problem["detail"])
+
+
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+@pytest.mark.parametrize("name", ["WebhookSecretError", "WebhookSignatureError"])
+def test_a_copy_of_an_error_of_webhooks_says_the_same(
+    name: str, copied: Callable[[Exception], Exception]
+) -> None:
+    error: Exception = getattr(bankside_client, name)("a secret is missing")
+
+    found = copied(error)
+
+    assert (type(found), str(found)) == (type(error), "a secret is missing")
+
+
+def test_every_error_of_the_package_is_copied_here() -> None:
+    exported = {getattr(bankside_client, name) for name in bankside_client.__all__}
+    errors = {kind for kind in exported if isinstance(kind, type) and issubclass(kind, Exception)}
+
+    assert {kind.__name__ for kind in errors - set(ERRORS)} == {
+        "WebhookSecretError",
+        "WebhookSignatureError",
+    }
