@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
+from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from bankside_client import (
     WebhookSignatureError,
     events,
     exchange,
+    models,
     operations,
     verify_webhook,
 )
 from bankside_client.exact_json import decode, read
 from bankside_client.exchange import Gateway, signed_headers
-from bankside_client.models import EVENT_DATA, WireEventData
+from bankside_client.models import EVENT_DATA, SubscriptionSecret, WireEventData
 from libs.contracts.errors import ERRORS
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
@@ -154,6 +156,22 @@ def test_the_examples_of_answers_are_read_whole(row: Operation) -> None:
     found = read(operation.data, decode(encode(answer["data"])))
 
     assert (found is None) == (answer["data"] is None)
+
+
+def test_sensitive_fields_of_answers_are_not_in_their_repr() -> None:
+    schemas = openapi_document()["components"]["schemas"]
+    kinds = {name: kind for name, kind in vars(models).items() if is_dataclass(kind)}
+
+    hidden = {(name, at.name) for name, kind in kinds.items() for at in fields(kind) if not at.repr}
+    shown = repr(SubscriptionSecret(secret=SECRET, previous_secret_expires_at=None))
+
+    assert hidden == {
+        (name, field)
+        for name in kinds
+        for field, schema in schemas[name]["properties"].items()
+        if "x-sensitive" in json.dumps(schema)
+    }
+    assert shown == "SubscriptionSecret(previous_secret_expires_at=None)"
 
 
 @pytest.mark.parametrize("name", EVENT_TYPES)

@@ -60,7 +60,7 @@ def _models(schemas: dict[str, Schema], rows: list[Row]) -> str:
         (
             f'"""What answers and events hold. {MADE}"""\n',
             FUTURE,
-            "from dataclasses import dataclass\nfrom datetime import date, datetime",
+            "from dataclasses import dataclass, field\nfrom datetime import date, datetime",
             "from decimal import Decimal\nfrom typing import Any, Literal\n",
             *_enumerations(schemas, used),
             *(
@@ -213,6 +213,10 @@ def _is_object(schema: Schema) -> bool:
     return schema.get("type") == "object"
 
 
+def _is_sensitive(schema: Schema) -> bool:
+    return "x-sensitive" in schema or any(map(_is_sensitive, schema.get("anyOf", ())))
+
+
 def _enumerations(schemas: dict[str, Schema], used: Iterable[str]) -> Iterator[str]:
     for name in sorted(used):
         if "enum" in schemas[name]:
@@ -222,7 +226,12 @@ def _enumerations(schemas: dict[str, Schema], used: Iterable[str]) -> Iterator[s
 
 
 def _dataclass(name: str, schema: Schema) -> str:
-    lines = [f"    {field.name}: {_answer_type(field.schema)}" for field in _properties(schema)]
+    """A sensitive field is not shown in its repr, which ends up in logs."""
+    lines = [
+        f"    {field.name}: {_answer_type(field.schema)}"
+        f"{' = field(repr=False)' if _is_sensitive(field.schema) else ''}"
+        for field in _properties(schema)
+    ]
     return "\n".join(
         ("@dataclass(frozen=True, slots=True, kw_only=True)", f"class {name}:", *lines, "\n")
     )

@@ -5,7 +5,7 @@ Made by `python -m libs.specs.clients` of the interface's document: do not edit.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Literal
@@ -289,7 +289,7 @@ class DepositLocationsEventData:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalAccount:
     external_account_id: str
-    external_account_number: str
+    external_account_number: str = field(repr=False)
     external_account_title: str
     external_institution_aba: str
     external_institution_name: str
@@ -488,7 +488,7 @@ class SubscriptionHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionSecret:
-    secret: str
+    secret: str = field(repr=False)
     previous_secret_expires_at: datetime | None
 
 
