@@ -11,12 +11,14 @@ from hmac import compare_digest, new
 from typing import Final
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
+SHORTEST_KEY_BYTES: Final = 16
+"""Ours have 32, Standard Webhooks has 24 to 64. A key that is empty, as of an empty variable, is known to all."""
 VERSION: Final = "v1"
 TOLERANCE_SECONDS: Final = 300
 
 
 class WebhookSecretError(ValueError):
-    """The secret is not `whsec_` and base64. The message never holds it."""
+    """The secret is not `whsec_` and base64 of a key that is long enough. The message never holds it."""
 
 
 class WebhookSignatureError(ValueError):
@@ -32,9 +34,14 @@ def key_of(secret: str) -> bytes:
     if not secret.startswith(SECRET_PREFIX):
         raise WebhookSecretError(f"a webhook secret begins with {SECRET_PREFIX}")
     try:
-        return b64decode(secret[len(SECRET_PREFIX) :], validate=True)
+        key = b64decode(secret[len(SECRET_PREFIX) :], validate=True)
     except NotBase64:
         raise WebhookSecretError("a webhook secret is base64 after its prefix") from None
+    if len(key) < SHORTEST_KEY_BYTES:
+        raise WebhookSecretError(
+            f"the key of a webhook secret is {SHORTEST_KEY_BYTES} bytes at least"
+        )
+    return key
 
 
 def sign(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:

@@ -15,6 +15,7 @@ import pytest
 from bankside_client import (
     AsyncClient,
     Client,
+    WebhookSecretError,
     WebhookSignatureError,
     events,
     exchange,
@@ -30,7 +31,7 @@ from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
 from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
-from libs.signing.webhook import key_of, sign
+from libs.signing.webhook import key_of, sign, signature_header
 from libs.specs.advice import ADVICE, described_codes
 from libs.specs.clients.python import python_modules
 from libs.specs.clients.rows import snake_case
@@ -44,6 +45,7 @@ VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
 )
 LIBS = Path(__file__).parents[2] / "libs"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+OTHER_SECRET = "whsec_YW5vdGhlciBvbmUgb2YgdGhlIHNhbWUgbGVuZ3Ro"
 
 
 def test_the_generated_modules_are_current() -> None:
@@ -115,7 +117,7 @@ def test_the_python_client_verifies_the_vector(
     }
     body = vector["body_utf8"].encode()
 
-    verify_webhook(body, headers, ["whsec_b3RoZXI=", vector["secret"]])
+    verify_webhook(body, headers, [OTHER_SECRET, vector["secret"]])
 
     with pytest.raises(WebhookSignatureError):
         verify_webhook(body + b" ", headers, vector["secret"])
@@ -134,6 +136,21 @@ def test_a_delivery_that_is_genuine_and_old_is_refused() -> None:
 def test_a_body_that_is_not_bytes_is_told_as_the_callers_mistake(body: Any) -> None:
     with pytest.raises(TypeError, match="body is the bytes as they came"):
         verify_webhook(body, delivered(b"{}", int(time.time())), SECRET)
+
+
+@pytest.mark.parametrize("secret", ["whsec_", "whsec_b3RoZXI=", [SECRET, "whsec_"]])
+def test_a_delivery_is_not_verified_with_a_key_that_is_empty_or_short(
+    secret: str | list[str],
+) -> None:
+    at = str(int(time.time()))
+    headers = {
+        "webhook-id": "evt_1",
+        "webhook-timestamp": at,
+        "webhook-signature": signature_header((b"", b"other"), "evt_1", at, b"{}"),
+    }
+
+    with pytest.raises(WebhookSecretError):
+        verify_webhook(b"{}", headers, secret)
 
 
 @pytest.mark.parametrize("secret", [None, [SECRET, None]], ids=["none", "one of two"])

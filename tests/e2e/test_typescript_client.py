@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -18,6 +19,7 @@ from deploy.local.environment import ROOT
 from deploy.local.node import PACKAGE, find_typescript
 from libs.contracts.exact_json import encode
 from libs.contracts.table import PUBLIC_OPERATIONS
+from libs.signing.webhook import signature_header
 from tests.support.certificates import Authority, behind_tls
 from tests.support.client_packages import CALLBACK, OUTSIDE, blocks, new_customer, run
 from tests.support.live import Live
@@ -26,6 +28,7 @@ from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, su
 
 CLIENT = ROOT / "libs" / "typescript_client"
 VECTORS = json.loads((ROOT / "tests" / "contract" / "vectors.json").read_text("utf-8"))
+OTHER_SECRET = "whsec_YW5vdGhlciBvbmUgb2YgdGhlIHNhbWUgbGVuZ3Ro"
 END = """
 await bankside.testCustomerSubscription(made.data.subscription_id);
 console.log(JSON.stringify({ secret: webhookSecret, transaction_id: sent.data.transaction_id }));
@@ -75,7 +78,7 @@ for (const v of given.vectors.webhook_signature) {
   const headers = { "Webhook-Id": v.id, "Webhook-Timestamp": v.timestamp, "Webhook-Signature": v.signature };
   const named = async (work) => { try { return await work; } catch (error) { return error.constructor.name; } };
   const late = { toleranceSeconds: 1e10 };
-  const genuine = await named(b.verifyWebhook(v.body_utf8, headers, ["whsec_b3RoZXI=", v.secret], late));
+  const genuine = await named(b.verifyWebhook(v.body_utf8, headers, [given.other, v.secret], late));
   console.log(genuine !== "WebhookSignatureError" && genuine !== "WebhookSecretError");
   for (const refused of [
     () => b.verifyWebhook(v.body_utf8, headers, v.secret),
@@ -162,7 +165,9 @@ async def test_the_package_does_what_its_readme_shows(live: Live, installed: Pat
 
 
 async def test_it_signs_and_verifies_every_vector(play: Run) -> None:
-    checks = await play(Gateway("http://127.0.0.1:1", []), SIGN, vectors=VECTORS)
+    checks = await play(
+        Gateway("http://127.0.0.1:1", []), SIGN, vectors=VECTORS, other=OTHER_SECRET
+    )
 
     assert checks == [True] * (
         len(VECTORS["request_signature"]) + 4 * len(VECTORS["webhook_signature"])
@@ -173,18 +178,34 @@ async def test_a_parsed_body_and_a_missing_secret_are_told_as_the_callers_mistak
     play: Run,
 ) -> None:
     script = """
-        const secret = "whsec_b3RoZXI=";
         for (const body of [undefined, null, {}, { type: "wire.completed" }])
-          await show(b.verifyWebhook(body, {}, secret));
-        for (const missing of [undefined, null, [secret, undefined]])
+          await show(b.verifyWebhook(body, {}, given.other));
+        for (const missing of [undefined, null, [given.other, undefined]])
           await show(b.verifyWebhook("{}", {}, missing));
     """
-    errors = await play(Gateway("http://127.0.0.1:1", []), script)
+    errors = await play(Gateway("http://127.0.0.1:1", []), script, other=OTHER_SECRET)
 
     assert [error["name"] for error in errors] == ["TypeError"] * 7
     parsed, missing = errors[:4], errors[4:]
     assert all("body is the bytes as they came, not" in error["message"] for error in parsed)
     assert [error["message"] for error in missing] == ["a secret is missing"] * 3
+
+
+async def test_a_delivery_is_not_verified_with_a_key_that_is_empty_or_short(play: Run) -> None:
+    keys, timestamp = (b"", b"other"), str(int(time.time()))
+    headers = {
+        "webhook-id": "evt_1",
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature_header(keys, "evt_1", timestamp, b"{}"),
+    }
+    script = """
+        for (const secret of ["whsec_", "whsec_b3RoZXI=", ["whsec_", "whsec_b3RoZXI="]])
+          await show(b.verifyWebhook("{}", given.headers, secret));
+    """
+    errors = await play(Gateway("http://127.0.0.1:1", []), script, headers=headers)
+
+    assert [error["name"] for error in errors] == ["WebhookSecretError"] * 3
+    assert errors[0]["message"] == "the key of a webhook secret is 16 bytes at least"
 
 
 async def test_the_methods_are_the_operations(play: Run) -> None:

@@ -4,6 +4,8 @@ import type { Event } from "./events.js";
 import { hmacKey } from "./signing.js";
 
 const PREFIX = "whsec_";
+/** Bankside's have 32, Standard Webhooks has 24 to 64. A key that is empty, as of an empty variable, is known to all. */
+const SHORTEST_KEY_BYTES = 16;
 const NAMES = ["webhook-id", "webhook-timestamp", "webhook-signature"] as const;
 const PARSED =
   "body is the bytes as they came, not what was parsed of them (Express: express.raw(); Flask: request.get_data())";
@@ -13,7 +15,7 @@ export class WebhookSignatureError extends Error {
   override name = "WebhookSignatureError";
 }
 
-/** A secret is not `whsec_` and base64. The message never holds it. */
+/** A secret is not `whsec_` and base64 of a key that is long enough. The message never holds it. */
 export class WebhookSecretError extends Error {
   override name = "WebhookSecretError";
 }
@@ -79,6 +81,9 @@ function secretBytes(secret: string): Uint8Array<ArrayBuffer> {
   if (!secret.startsWith(PREFIX)) throw new WebhookSecretError(`a webhook secret begins with ${PREFIX}`);
   const bytes = base64(secret.slice(PREFIX.length));
   if (bytes === undefined) throw new WebhookSecretError("a webhook secret is base64 after its prefix");
+  if (bytes.length < SHORTEST_KEY_BYTES) {
+    throw new WebhookSecretError(`the key of a webhook secret is ${SHORTEST_KEY_BYTES} bytes at least`);
+  }
   return bytes;
 }
 

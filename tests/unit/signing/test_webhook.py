@@ -1,6 +1,8 @@
 """Signatures of webhook deliveries, against the interface's vectors."""
 
 import json
+from base64 import b64encode
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,14 @@ def test_a_malformed_secret_is_refused_without_showing_it(secret: str) -> None:
         key_of(secret)
 
     assert secret.removeprefix("whsec_") not in str(raised.value)
+
+
+@pytest.mark.parametrize("length", [0, 1, 15, 16, 24])
+def test_a_secret_whose_key_is_empty_or_short_is_refused(length: int) -> None:
+    secret = f"whsec_{b64encode(b'k' * length).decode()}"
+
+    with pytest.raises(WebhookSecretError, match="16 bytes") if length < 16 else nullcontext():
+        assert key_of(secret) == b"k" * length
 
 
 def test_a_message_id_that_is_no_text_has_no_right_signature() -> None:
