@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 import bankside_client
-from bankside_client import AsyncClient, OutcomeUnknown
+from bankside_client import AsyncClient, OutcomeUnknown, Unavailable
 from deploy.local.ports import LOOPBACK
 from tests.support.certificates import Authority
 from tests.support.pace import pace
@@ -72,6 +72,28 @@ async def test_a_failure_of_tls_after_a_whole_request_is_a_lost_answer(
 
     assert (raised.value.code, raised.value.idempotency_key) == ("no_answer", "k")
     assert len(received) == 3
+
+
+async def test_a_proxy_that_refuses_to_connect_has_sent_nothing(kind: str) -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    asked: list[bytes] = []
+    server = await asyncio.start_server(refuse, LOOPBACK, 0)
+    proxy = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
+    async with (
+        server,
+        of_the_callers(kind, proxy=proxy) as http,
+        calling(kind, "https://bank.example.com", http=http) as call,
+    ):
+        with pytest.raises(Unavailable) as raised:
+            await call("send_wire", **SENT)
+
+    assert raised.value.code == "no_connection"
+    assert raised.value.detail == "There is no connection to bank.example.com: 403 Forbidden."
+    assert [request.startswith(b"CONNECT bank.example.com:443 ") for request in asked] == [True] * 3
 
 
 async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: str) -> None:

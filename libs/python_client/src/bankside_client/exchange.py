@@ -42,7 +42,8 @@ OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 500})
 MAY_BE_DONE = "An earlier send may have been carried out."
 STATE_FILTERS = ("state", "status")
 """Items leave the pages of a list that one of these filters, as they change."""
-NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Raised before the request is sent; ProxyError where the proxy is asked for its connection to the gateway."""
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
