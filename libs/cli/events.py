@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 
 from libs.cli.decisions import Flag
 from libs.cli.output import console, escape, write_json
+from libs.cli.stopping import until_stopped
 from libs.client import settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
@@ -21,7 +21,7 @@ from libs.client.errors import OperatorError
 from libs.client.transport import Transport
 from libs.client.webhook_endpoint import resource_of
 from libs.client.webhooks import Webhooks
-from libs.contracts.errors import Unavailable, WrongRouteFamily
+from libs.contracts.errors import BanksideError, Unavailable, WrongRouteFamily
 from libs.contracts.event_views import DeliveredEvent, ListEvents
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Family
@@ -67,13 +67,10 @@ def tail(
 
     async def run() -> None:
         nonlocal last
-        stop = asyncio.Event()
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
         async with aiohttp.ClientSession(trust_env=False) as session:
             client = Client(Transport(base_url, credentials, session))
             page = await _in_the_family_of_the_key(client, wanted)
-            while not stop.is_set():
+            while True:
                 found = await page(last)
                 for event in found:
                     show(event)
@@ -82,15 +79,18 @@ def tail(
                 if not found:
                     if once:
                         return
-                    await _pause(stop)
+                    await asyncio.sleep(PAUSE_SECONDS)
 
     try:
-        asyncio.run(run())
-    except Unavailable as error:
-        resume = "" if last is None else f" Go on with --after {last}."
-        raise OperatorError(
-            f"The gateway at {base_url} gives no events now: {error.detail}{resume}"
-        ) from None
+        asyncio.run(until_stopped(run()))
+    except BanksideError as error:
+        if last != after:
+            error.detail += f" Go on with --after {last}."
+        if isinstance(error, Unavailable):
+            raise OperatorError(
+                f"The gateway at {base_url} gives no events now: {error.detail}"
+            ) from None
+        raise
     return 0
 
 
@@ -110,13 +110,6 @@ async def _in_the_family_of_the_key(client: Client, wanted: ListEvents) -> Page:
     except WrongRouteFamily:
         return pages(Family.CUSTOMER)
     return pages(Family.PARTNER)
-
-
-async def _pause(stop: asyncio.Event) -> None:
-    try:
-        await asyncio.wait_for(stop.wait(), PAUSE_SECONDS)
-    except TimeoutError:
-        return
 
 
 def _print_line(event: DeliveredEvent) -> None:

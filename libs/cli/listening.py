@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,11 +15,13 @@ from cyclopts import Parameter
 from pydantic import ValidationError
 from rich.text import Text
 
+from libs.cli.exit_status import UNKNOWN, status_of
 from libs.cli.output import console, write_json
+from libs.cli.stopping import until_stopped
 from libs.client import settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
-from libs.client.errors import OperatorError
+from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.transport import Transport
 from libs.client.webhook_endpoint import Delivery, Endpoint, listening
 from libs.client.webhooks import Webhooks
@@ -33,6 +34,8 @@ from libs.contracts.webhooks import CreateSubscription, DeleteSubscription, GetS
 from libs.signing.webhook import key_of
 
 DESCRIPTION = "bankside listen"
+DELETE_SECONDS = 5.0
+"""At the end. A second Ctrl-C ends it at once."""
 
 
 def listen(
@@ -70,10 +73,7 @@ def listen(
         raise OperatorError(f"--event-type: {error.errors()[0]['msg']}.") from None
     base_url, credentials = settings.base_url(), look_up(key)
 
-    async def run() -> int:
-        stop = asyncio.Event()
-        for signum in (signal.SIGINT, signal.SIGTERM):
-            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    async def run() -> None:
         async with AsyncExitStack() as opened:
             session = await opened.enter_async_context(aiohttp.ClientSession(trust_env=False))
             client = Client(Transport(base_url, credentials, session))
@@ -90,12 +90,10 @@ def listen(
             _say(f"Listening for {event_type} at {url} (subscription {made.subscription_id}).")
             if forward is not None:
                 _say(f"Forwarding to {forward}.")
-            await stop.wait()
-        _say("The subscription is deleted.")
-        return 0
+            await asyncio.Event().wait()
 
     try:
-        return asyncio.run(run())
+        asyncio.run(until_stopped(run()))
     except Invalid as invalid:
         reasons = "; ".join(str(item.get("msg")) for item in invalid.errors)
         raise OperatorError(
@@ -103,7 +101,8 @@ def listen(
             "BANKSIDE_CALLBACK_ALLOW=127.0.0.1:*, as `make up` sets it."
         ) from None
     except BanksideError as error:
-        raise OperatorError(f"The gateway at {base_url} says: {error.detail}") from None
+        raise _told(error, f"The gateway at {base_url} says: {error.detail}") from None
+    return 0
 
 
 def _check_forward(url: str) -> None:
@@ -120,26 +119,52 @@ def _check_forward(url: str) -> None:
 async def _subscribed(
     client: Client, wanted: CreateSubscription
 ) -> AsyncIterator[tuple[Webhooks, Subscription]]:
-    """A subscription during the block, in the family of the key."""
-    family = Family.PARTNER
+    """A subscription during the block, in the family of the key.
+
+    Raises:
+        UnknownOutcome: it was stopped, and whether there is a subscription now is not known.
+    """
+    hooks = Webhooks(client, Family.PARTNER)
     try:
-        made = (await Webhooks(client, family).create_subscription(wanted)).data
-    except WrongRouteFamily:
-        family = Family.CUSTOMER
-        made = (await Webhooks(client, family).create_subscription(wanted)).data
-    hooks = Webhooks(client, family)
+        try:
+            made = (await hooks.create_subscription(wanted)).data
+        except WrongRouteFamily:
+            hooks = Webhooks(client, Family.CUSTOMER)
+            made = (await hooks.create_subscription(wanted)).data
+    except asyncio.CancelledError:
+        raise UnknownOutcome(
+            "The subscription may have been made, as the gateway had not answered yet. "
+            f"Look for it with `bankside call GET {_path(hooks)}`."
+        ) from None
     try:
         yield hooks, made
     finally:
         try:
-            await hooks.delete_subscription(
-                DeleteSubscription(subscription_id=made.subscription_id)
-            )
+            async with asyncio.timeout(DELETE_SECONDS):
+                await hooks.delete_subscription(
+                    DeleteSubscription(subscription_id=made.subscription_id)
+                )
         except BanksideError as error:
-            path = f"{PREFIXES[family]}/webhooks/subscriptions/{made.subscription_id}"
-            raise OperatorError(
-                f"The subscription could not be deleted: {error.detail} Try `bankside call DELETE {path}`."
+            raise _told(
+                error,
+                f"The subscription could not be deleted: {error.detail} "
+                f"Try `bankside call DELETE {_path(hooks)}/{made.subscription_id}`.",
             ) from None
+        except (TimeoutError, asyncio.CancelledError):
+            raise UnknownOutcome(
+                "The subscription may not be deleted, as the gateway does not answer. "
+                f"Try `bankside call DELETE {_path(hooks)}/{made.subscription_id}`."
+            ) from None
+        _say("The subscription is deleted.")
+
+
+def _told(error: BanksideError, sentence: str) -> OperatorError:
+    is_unknown = status_of(error) == UNKNOWN
+    return UnknownOutcome(sentence) if is_unknown else OperatorError(sentence)
+
+
+def _path(hooks: Webhooks) -> str:
+    return f"{PREFIXES[hooks.family]}/webhooks/subscriptions"
 
 
 def _say(text: str) -> None:

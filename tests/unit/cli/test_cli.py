@@ -300,6 +300,19 @@ async def test_a_gateway_that_ends_while_events_are_followed_is_a_sentence_with_
     assert err.endswith("Go on with --after evt_8.\n")
 
 
+async def test_each_refusal_of_events_says_how_to_go_on_after_what_was_shown() -> None:
+    refused = problem(403, "insufficient_scope")
+    async with gateway(success([]), success([_event(8)]), refused) as server:
+        status, _, err = await bankside("events", "tail", base_url=server.base_url)
+    async with gateway(success([]), refused) as server:
+        arguments = ("events", "tail", "--after", "evt_7")
+        _, _, without = await bankside(*arguments, base_url=server.base_url)
+
+    assert status == 1
+    assert err == "bankside: No. Go on with --after evt_8. (insufficient_scope)\n"
+    assert without == "bankside: No. (insufficient_scope)\n", "what was given is known"
+
+
 async def test_status_says_the_version_and_whose_the_key_is() -> None:
     start = answer({"name": "Bankside", "api_version": API_VERSION})
     async with gateway(

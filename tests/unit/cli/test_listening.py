@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import socket
 import time
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,10 +18,9 @@ from aiohttp import web
 from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import decode
 from libs.signing.webhook import key_of, sign
-from tests.support.launching import Program, forked
 from tests.support.receivers import receiver, replies
-from tests.support.waiting import eventually
-from tests.unit.client.answering import KEY, Gateway, gateway, problem, success
+from tests.unit.cli.running import Running
+from tests.unit.client.answering import HANG, Gateway, gateway, problem, success
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 ID = "0199f3a0-0000-7000-8000-000000000001"
@@ -44,73 +41,22 @@ DELETED = success(None)
 NOT_HERE = {"detail": [{"loc": ["body", "callback_url"], "msg": "No.", "type": "value_error"}]}
 
 
-class Command:
-    """`bankside listen` in a process of its own, forked like the services (`launching`)."""
+class Command(Running):
+    """`bankside listen`."""
 
     def __init__(self, folder: Path, base_url: str, *arguments: str) -> None:
-        self._out, self._err = (folder / f"{uuid.uuid4()}.{name}" for name in ("out", "err"))
-        for file in (self._out, self._err):
-            file.touch()
-        self._read = 0
+        super().__init__(folder, base_url, "listen", *arguments)
         self.url = ""
-        self._process = forked(
-            Program(
-                module="libs.cli",
-                arguments=("listen", *arguments),
-                environment={
-                    **os.environ,
-                    "BANKSIDE_BASE_URL": base_url,
-                    "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
-                    "BANKSIDE_SECRET": KEY.secret,
-                },
-                folder=str(folder),
-                output=str(self._out),
-                errors=str(self._err),
-            )
-        )
 
     async def listens(self) -> None:
         """Return once it has said where, which `url` is from then on."""
-
-        async def said() -> re.Match[str] | None:
-            assert self._process.poll() is None, self._err.read_text()
-            return re.search(r"http://127\.0\.0\.1:\d+/", self._err.read_text())
-
-        self.url = (await eventually("it says where it listens", said))[0]
-        self._err.write_text("")
-
-    async def line(self) -> str:
-        """The next of its output."""
-
-        async def there() -> str | None:
-            lines = self._out.read_text().splitlines(keepends=True)
-            return lines[self._read] if len(lines) > self._read else None
-
-        line = await eventually("a line", there)
-        self._read += 1
-        return line
-
-    async def ended(self) -> tuple[int, str]:
-        """Exit status and the rest of standard error."""
-
-        async def has_ended() -> bool:
-            return self._process.poll() is not None
-
-        await eventually("it has ended", has_ended)
-        return self._process.poll() or 0, self._err.read_text()
+        self.url = (await self.said(r"http://127\.0\.0\.1:\d+/"))[0]
+        self.forget()
 
     async def interrupt(self) -> tuple[int, str]:
         """As `ended`, by Ctrl-C."""
-        os.kill(self._process.pid, signal.SIGINT)
+        self.signal(signal.SIGINT)
         return await self.ended()
-
-    @property
-    def out(self) -> str:
-        return self._out.read_text()
-
-    def kill(self) -> None:
-        if self._process.poll() is None:
-            os.kill(self._process.pid, signal.SIGKILL)
 
 
 @asynccontextmanager
@@ -280,3 +226,46 @@ async def test_a_port_that_is_taken_is_said_before_anything_is_subscribed(tmp_pa
     assert status == 2
     assert err == f"bankside: Cannot listen on port {taken.port}: Address already in use.\n"
     assert server.received == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM], ids=lambda signum: signum.name)
+async def test_it_ends_at_once_while_the_gateway_has_not_answered_yet(
+    tmp_path: Path, signum: signal.Signals
+) -> None:
+    async with gateway(HANG) as server:
+        command = Command(tmp_path, server.base_url)
+        await server.has_received(1)
+        command.signal(signum)
+        status, err = await command.ended()
+
+    assert (status, command.out) == (3, "")
+    assert err == (
+        "bankside: The subscription may have been made, as the gateway had not answered yet. "
+        "Look for it with `bankside call GET /partner/reseller/webhooks/subscriptions`.\n"
+    )
+
+
+async def test_a_subscription_whose_secret_does_not_come_is_deleted(tmp_path: Path) -> None:
+    async with gateway(MADE, HANG, DELETED) as server:
+        command = Command(tmp_path, server.base_url)
+        await server.has_received(2)
+        status, err = await command.interrupt()
+
+    assert (status, err) == (0, "The subscription is deleted.\n")
+    assert requests(server)[-1][0] == "DELETE"
+
+
+async def test_a_second_ctrl_c_ends_a_deletion_that_is_not_answered(tmp_path: Path) -> None:
+    async with (
+        gateway(MADE, THE_SECRET, HANG) as server,
+        listening(tmp_path, server.base_url) as command,
+    ):
+        command.signal(signal.SIGINT)
+        await server.has_received(3)
+        status, err = await command.interrupt()
+
+    assert status == 3
+    assert err == (
+        "bankside: The subscription may not be deleted, as the gateway does not answer. "
+        f"Try `bankside call DELETE /partner/reseller/webhooks/subscriptions/{ID}`.\n"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,10 +13,13 @@ from aiohttp import web
 from libs.client.credentials import Credentials
 from libs.contracts.exact_json import encode
 from libs.signing.request import body_digest, canonical_string, matches
+from tests.support.waiting import eventually
 
 KEY = Credentials("sub_0123456789abcdefghijkl", "sécret")
 DROP = "drop"
 """An answer: the connection is closed without one."""
+HANG = "hang"
+"""An answer: there is none until the gateway ends."""
 
 
 @dataclass
@@ -36,6 +40,15 @@ class Gateway:
     base_url: str
     answers: list[Callable[[], web.Response] | str]
     received: list[Received] = field(default_factory=list)
+    ends: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def has_received(self, number: int) -> None:
+        """Return once as many requests have come."""
+
+        async def came() -> bool:
+            return len(self.received) >= number
+
+        await eventually(f"{number} requests", came)
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -55,6 +68,8 @@ class Gateway:
             Received(request.method, request.raw_path, dict(header), body, signed, port)
         )
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if answer == HANG:
+            await self.ends.wait()
         if isinstance(answer, str):
             request.transport.close()
             return web.Response()
@@ -73,6 +88,7 @@ async def gateway(*answers: Callable[[], web.Response] | str) -> AsyncIterator[G
         server.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield server
     finally:
+        server.ends.set()
         await runner.cleanup()
 
 
