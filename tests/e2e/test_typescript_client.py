@@ -281,6 +281,22 @@ async def test_what_cannot_be_sent_is_an_error_of_the_caller_at_once(play: Run) 
     assert server.received == []
 
 
+async def test_an_idempotency_key_that_no_header_takes_is_refused_before_anything_is_sent(
+    play: Run,
+) -> None:
+    script = """
+        for (const idempotencyKey of given.keys) await show(client.sendWire(wire, { idempotencyKey }));
+        await client.sendWire(wire, { idempotencyKey: "Invoice 2047 ~" });
+    """
+    keys = ["a\nb", "a\n", " a", "a ", "a\tb", "\u00e9", "\x7f"]
+    async with gateway(success({})) as server:
+        refused = await play(server, script, keys=keys)
+
+    assert [error["name"] for error in refused] == ["TypeError"] * len(keys)
+    assert refused[0]["message"].startswith("idempotencyKey takes up to 255 printable ASCII")
+    assert [one.headers["Idempotency-Key"] for one in server.received] == ["Invoice 2047 ~"]
+
+
 async def test_what_is_no_finite_number_is_refused_by_the_name_of_its_field(play: Run) -> None:
     script = """
         await show(client.setWirePolicy("c1", { per_wire_limit: Number("1,000") }));

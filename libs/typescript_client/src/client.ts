@@ -7,6 +7,8 @@ import type { Operation } from "./operations.js";
 import { newNonce, signedHeaders } from "./signing.js";
 
 const VERSION = "0.1.0";
+const IDEMPOTENCY_KEY =
+  "idempotencyKey takes up to 255 printable ASCII characters, without a blank at either end; nothing was sent.";
 const ANSWER_BYTES = 16 * 1024 * 1024;
 
 export interface Settings {
@@ -55,7 +57,11 @@ export class Client extends Methods {
     const { url, headers, body } = parts(this.#settings.baseUrl, operation, pathValues, values);
     const isWrite = operation.method !== "GET";
     const idempotencyKey = isWrite ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
-    if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
+    if (idempotencyKey !== undefined) {
+      // The gateway refuses a longer one, and an empty key. Of one with outer blanks, fetch would send another.
+      if (!/^(?:[!-~](?:[ -~]*[!-~])?)?$/.test(idempotencyKey)) throw new TypeError(IDEMPOTENCY_KEY);
+      headers["Idempotency-Key"] = idempotencyKey;
+    }
     const exchange = new Exchange(this.#settings, url.hostname, idempotencyKey);
     for (;;) {
       exchange.begin();

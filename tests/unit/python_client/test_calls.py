@@ -127,6 +127,38 @@ async def test_an_empty_idempotency_key_is_sent_as_it_is(kind: str) -> None:
     assert server.received[0].headers["Idempotency-Key"] == "", "for the gateway to refuse"
 
 
+@pytest.mark.parametrize("key", ["a\nb", "a\n", " a", "a ", "a\tb", "\u00e9", "\x7f"], ids=repr)
+async def test_an_idempotency_key_that_no_header_takes_is_refused_before_anything_is_sent(
+    kind: str, key: str
+) -> None:
+    async with gateway(success(WIRE)) as server, calling(kind, server.base_url) as call:
+        with pytest.raises(ValueError, match=r"^Idempotency-Key takes up to 255 printable ASCII"):
+            await call("send_wire", idempotency_key=key, **SENT)
+
+    assert server.received == []
+
+
+async def test_each_printable_character_may_be_in_an_idempotency_key(kind: str) -> None:
+    key = "".join(map(chr, range(0x21, 0x7F))) + " ~"
+    async with gateway(success(WIRE)) as server, calling(kind, server.base_url) as call:
+        await call("send_wire", idempotency_key=key, **SENT)
+
+    assert server.received[0].headers["Idempotency-Key"] == key
+
+
+async def test_other_values_that_no_header_takes_are_refused_before_anything_is_sent(
+    kind: str,
+) -> None:
+    due = {"token_type": "rrc", "settlement_date": "2025-01-01"}
+    async with gateway(success([])) as server, calling(kind, server.base_url) as call:
+        with pytest.raises(ValueError, match=r"^source takes up to 255 printable ASCII"):
+            await call("list_settlement_calculations", "a1", source="a\nb", **due)
+    with pytest.raises(ValueError, match="subscription key has a character that no header"):
+        Client("http://a", "sub_x\n", "secret")
+
+    assert server.received == []
+
+
 async def test_an_update_of_nothing_has_an_empty_object_for_its_body(kind: str) -> None:
     async with gateway(success({})) as server, calling(kind, server.base_url) as call:
         await call("set_wire_policy", "c1")

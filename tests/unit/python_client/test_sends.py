@@ -37,12 +37,15 @@ if child:
 """
 
 
-async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) -> None:
+@pytest.mark.parametrize("failure", [RuntimeError, httpx.LocalProtocolError])
+async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(
+    kind: str, failure: type[Exception]
+) -> None:
     received: list[httpx.Request] = []
 
     def fail(request: httpx.Request) -> httpx.Response:
         received.append(request)
-        raise RuntimeError("Event loop is closed")
+        raise failure("It failed.")
 
     async with (
         of_the_callers(kind, transport=httpx.MockTransport(fail)) as http,
@@ -52,7 +55,7 @@ async def test_any_failure_of_a_send_is_a_lost_answer_with_its_key(kind: str) ->
             await call("send_wire", idempotency_key="k", **SENT)
 
     assert (raised.value.code, raised.value.idempotency_key) == ("no_answer", "k")
-    assert isinstance(raised.value.__cause__, RuntimeError)
+    assert isinstance(raised.value.__cause__, failure)
     assert len(received) == 3
     assert {request.headers["Idempotency-Key"] for request in received} == {"k"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections.abc import Mapping
@@ -40,6 +41,9 @@ RETRIED = frozenset({"unavailable", RATE_LIMITED}) | UNDER_WAY
 OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 500})
 """Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send."""
 MAY_BE_DONE = "An earlier send may have been carried out."
+HEADER_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
+HEADER_CHARACTERS = "up to 255 printable ASCII characters, without a blank at either end"
+"""The gateway refuses a longer one, and an empty key."""
 STATE_FILTERS = ("state", "status")
 """Items leave the pages of a list that one of these filters, as they change."""
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
@@ -93,6 +97,10 @@ class Gateway:
             raise ValueError(
                 "The base URL is not that of a gateway, such as https://bank.example.com."
             )
+        if not HEADER_VALUE.fullmatch(self.subscription_key):
+            raise ValueError(
+                "The subscription key has a character that no header takes, such as a line break."
+            )
 
     @property
     def timeout(self) -> httpx.Timeout:
@@ -140,6 +148,9 @@ class Exchange(Generic[T]):
             # with each call.
             self._key = str(uuid4()) if idempotency_key is None else idempotency_key
             self._headers["Idempotency-Key"] = self._key
+        for name, value in self._headers.items():
+            if not HEADER_VALUE.fullmatch(value):
+                raise ValueError(f"{name} takes {HEADER_CHARACTERS}; nothing was sent.")
         self._request_id = ""
         self._attempt = 0
         self._give_up_at = time.monotonic() + gateway.patience_seconds
@@ -218,10 +229,6 @@ class Exchange(Generic[T]):
         Raises:
             BanksideError: the request is not sent again.
         """
-        if isinstance(cause, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
-            if self._may_be_done:
-                raise self._own(OutcomeUnknown, errors.NO_ANSWER, MAY_BE_DONE) from cause
-            raise cause  # the request cannot be sent as it is, such as a newline in the idempotency key
         if isinstance(cause, NOT_SENT):
             because = f": {cause}" if str(cause) else ""
             detail = _sentence(f"There is no connection to {self._url.host}{because}")
