@@ -79,7 +79,10 @@ export class Exchange {
     const status = response.status;
     let error: BanksideError;
     if (isProblem && isObject(content) && typeof content["code"] === "string") {
-      error = this.#error(errorClass(status, content["code"]), content["code"], String(content["detail"]), status, content);
+      let kind = errorClass(status, content["code"]);
+      // A fault says nothing certain about what was done of a write before it.
+      if (kind === ServerError && status >= 500 && this.idempotencyKey !== undefined) kind = OutcomeUnknown;
+      error = this.#error(kind, content["code"], String(content["detail"]), status, content);
     } else if (status === 422 && isObject(content) && Array.isArray(content["detail"])) {
       const detail = sentences(content["detail"] as ValueError[]);
       error = this.#error(errorClass(status, "invalid"), "invalid", detail, status, content);

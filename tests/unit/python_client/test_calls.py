@@ -212,10 +212,9 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(
         problem(408, "request_timeout"),
         problem(401, "timestamp_out_of_window"),
         problem(403, "address_not_allowed"),
-        problem(500, "internal_error"),
         lambda: web.Response(status=404, text="Nothing here."),
     ],
-    ids=["408", "401", "403", "500", "a proxy's page"],
+    ids=["408", "401", "403", "a proxy's page"],
 )
 async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
     kind: str, refusal: Callable[[], web.Response]
@@ -231,6 +230,23 @@ async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
     assert "An earlier send may have been carried out." in str(unknown)
     assert not isinstance(refused, OutcomeUnknown)
     assert not isinstance(of_a_read, OutcomeUnknown)
+
+
+@pytest.mark.parametrize(("status", "code"), [(500, "internal_error"), (502, "provider_error")])
+async def test_a_fault_leaves_the_outcome_of_a_write_unknown_and_is_not_tried_again(
+    kind: str, status: int, code: str
+) -> None:
+    async with gateway(problem(status, code)) as server:
+        of_a_write = await failure(kind, server, "send_wire", idempotency_key="k", **SENT)
+        of_a_read = await failure(kind, server, "get_wire", "t1")
+    async with gateway(DROP, problem(status, code)) as after_a_send:
+        of_a_retry = await failure(kind, after_a_send, "send_wire", idempotency_key="k", **SENT)
+
+    assert (type(of_a_retry), of_a_retry.idempotency_key) == (OutcomeUnknown, "k")
+    assert (type(of_a_write), of_a_write.code) == (OutcomeUnknown, code)
+    assert (of_a_write.status, of_a_write.idempotency_key) == (status, "k")
+    assert (type(of_a_read), of_a_read.code) == (ServerError, code)
+    assert len(server.received) == 2
 
 
 async def test_a_write_whose_fresh_nonce_was_used_is_sent_again_under_its_key(kind: str) -> None:

@@ -7,11 +7,11 @@ BanksideError
 ├── NotFound              404
 ├── Conflict              409: the state of the resource does not allow it; nothing was done
 ├── RateLimited           429, still so after the retries
-├── ServerError           500, 502, or another answer that is no gateway's, such as a redirect
+├── ServerError           500 or 502 to a read, or another answer that is no gateway's, such as a redirect
 ├── Unavailable           503, or no connection: nothing was started
-└── OutcomeUnknown        504, no answer, a 5xx that is not the gateway's, a success to a write that cannot be read,
-                          409 idempotency_in_progress or abandoned, a retry that fails and says nothing of the send
-                          before: a write may have been carried out
+└── OutcomeUnknown        504, a 500 or 502 to a write, no answer, a 5xx that is not the gateway's, a success to a
+                          write that cannot be read, 409 idempotency_in_progress or abandoned, a retry that fails and
+                          says nothing of the send before: a write may have been carried out
 """
 
 from __future__ import annotations

@@ -283,7 +283,10 @@ class Exchange(Generic[T]):
     def _error(
         self, status: int, code: str, detail: str, problem: Mapping[str, Any]
     ) -> BanksideError:
-        return errors.error_class(status, code)(
+        kind = errors.error_class(status, code)
+        if kind is ServerError and status >= 500 and self._operation.takes_idempotency_key:
+            kind = OutcomeUnknown  # a fault says nothing certain about what was done before it
+        return kind(
             code,
             detail,
             self._request_id,
