@@ -48,6 +48,10 @@ STATE_FILTERS = ("state", "status")
 """Items leave the pages of a list that one of these filters, as they change."""
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Raised before the request is sent; ProxyError where the proxy is asked for its connection to the gateway."""
+OF_A_CONNECTION = (httpx.RequestError, OSError)
+"""After these a request is sent again. Anything else may have been thrown into the call, as the time limit of a job,
+and ends it.
+"""
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
 
@@ -235,6 +239,8 @@ class Exchange(Generic[T]):
             error = self._own(Unavailable, errors.NO_CONNECTION, detail)
             error.__cause__ = cause
             return self._pause(error, None)
+        if not isinstance(cause, OF_A_CONNECTION):
+            raise self._own(OutcomeUnknown, errors.NO_ANSWER, "No answer came.") from cause
         return self._no_answer(None, "No answer came.", cause)
 
     def _no_answer(
