@@ -330,6 +330,20 @@ def test_another_user_than_the_containers_is_told_what_to_do_and_changes_nothing
     )
 
 
+def test_secrets_without_the_settings_that_belong_to_them_are_refused(copied: Path) -> None:
+    (copied / ".env").unlink()
+    before = state(copied)
+
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        make_env(copied)
+
+    assert state(copied) == before
+    assert refused.value.stderr == (
+        "make-env: there are secrets in .secrets/values, and no .env: the profile, the providers and the ceilings of"
+        " wires were in it. Put it back, or, if it had none of these, make an empty one: touch .env\n"
+    )
+
+
 def test_the_one_ring_of_an_earlier_release_is_put_behind_the_new_keys(checkout: Path) -> None:
     key = base64.b64encode(bytes(32)).decode()
     (checkout / ".env").write_text(f"BANKSIDE_SEALING_KEYS=k1:{key}\nBANKSIDE_LOOKUP_KEY={key}\n")
