@@ -89,8 +89,8 @@ class OwnedAccounts(Model):
 
 
 class CustomerOwner(Model):
-    """`is_final`: denied or canceled, so that it gets no account any more. An onboarding of an earlier release says it
-    of no customer.
+    """`is_final`: denied or canceled, so that it gets no account and sends no wires any more. An onboarding of an
+    earlier release says it of no customer.
     """
 
     customer_id: str

@@ -11,7 +11,7 @@ from pydantic import Field
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 
-Count = Annotated[f.WholeNumber, Field(ge=1, le=1_000_000)]
+Count = Annotated[f.WholeNumber, Field(ge=0, le=1_000_000)]
 Hours = Annotated[f.WholeNumber, Field(ge=1, le=8760)]
 
 
@@ -35,7 +35,7 @@ class SetWirePolicy(Command):
     daily_limit: f.WireAmount | None = None
     """The most that the wires of one day of the bank may add up to, in US dollars."""
     daily_count: Count | None = None
-    """The most wires of one day of the bank."""
+    """The most wires of one day of the bank. With 0 each wire is refused, and each approval."""
     approval_threshold: f.WireAmount | None = None
     """Wires of this amount or more wait for approval, in US dollars."""
     new_payee_hours: Hours | None = None
@@ -65,7 +65,7 @@ class WirePolicy(Model):
     daily_limit: Decimal | None
     """The most that the wires of one day of the bank may add up to, in US dollars."""
     daily_count: int | None
-    """The most wires of one day of the bank."""
+    """The most wires of one day of the bank. With 0 each wire is refused, and each approval."""
     approval_threshold: Decimal | None
     """Wires of this amount or more wait for approval, in US dollars."""
     new_payee_hours: int | None

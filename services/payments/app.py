@@ -137,7 +137,7 @@ def command_handlers(
     return {
         table.SEND_WIRE.name: SendWireHandler(ownership, sending, rules),
         table.CANCEL_WIRE.name: CancelWireHandler(),
-        table.APPROVE_WIRE.name: ApproveWireHandler(sending, rules),
+        table.APPROVE_WIRE.name: ApproveWireHandler(ownership, sending, rules),
         table.DECLINE_WIRE.name: DeclineWireHandler(),
         table.SET_WIRE_POLICY.name: SetWirePolicyHandler(ownership, rules),
     }
@@ -160,5 +160,7 @@ def query_handlers(
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),
-        **OperatingWires(database, core, rules, transit_seconds=transit_seconds).by_operation(),
+        **OperatingWires(
+            database, core, ownership, rules, transit_seconds=transit_seconds
+        ).by_operation(),
     }

@@ -29,6 +29,14 @@ class Ownership(Protocol):
         """The account, which is linked to the principal's customer. Raises ExternalAccountNotLinked."""
         ...
 
+    async def require_open_customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> None:
+        """Return when the customer was neither denied nor canceled; a denial counts within seconds. Raises
+        InvalidState. The principal, in whose share of onboarding's queries it is asked, may act for the customer.
+        """
+        ...
+
     async def require_customer(
         self, principal: Principal, customer_id: str, deadline: float
     ) -> None:

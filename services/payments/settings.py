@@ -60,8 +60,8 @@ class Settings(CommandSettings, ProviderSettings):
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
     """The longest wait for onboarding; then a wire is answered 503."""
     remembered_owners: int = Field(default=100_000, ge=1, le=10_000_000)
-    """The size of two LRU caches: the owners of accounts, about 300 bytes each, and the holders of external accounts,
-    about 900 bytes each.
+    """The size of three caches: the owners of accounts, about 300 bytes each, the holders of external accounts, about
+    900 bytes each, and the customers that were open seconds ago, about 400 bytes each.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     """The pause between two reads of a feed for what is new at the provider."""

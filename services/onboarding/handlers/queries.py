@@ -129,7 +129,8 @@ class Queries:
     async def find_customer(self, _: Principal, command: FindCustomer, __: float) -> Result:
         """Of any tenant: services ask about what a provider reported, which knows our id only."""
         customer_id = id_of(command.customer_id)
-        async with self._database.transaction() as connection:
+        # As for the owner of an account: it is asked for with the wires of each customer.
+        async with self._database.autocommit() as connection:
             customer = await self._store.customers.find_owner(connection, customer_id)
         if customer is None:
             raise NotFound

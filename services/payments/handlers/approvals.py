@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from libs.contracts.errors import LimitExceeded, NotFound
+import time
+
+from libs.contracts.errors import InvalidState, LimitExceeded, NotFound
 from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.contracts.wires import ApproveWire, DeclineWire
@@ -11,8 +13,10 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments.approving import approve, decline
+from services.payments.handlers.send_wire import OWNERSHIP_SECONDS
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, WireRecord
+from services.payments.ports import Ownership
 from services.payments.reasons import naming
 from services.payments.repository import wires
 from services.payments.rules import Rules
@@ -25,11 +29,13 @@ class ApproveWireHandler:
     An operator's approval is committed before: its command begins where a repeated drive does.
     """
 
-    def __init__(self, sending: Sending, rules: Rules) -> None:
+    def __init__(self, ownership: Ownership, sending: Sending, rules: Rules) -> None:
+        self._ownership = ownership
         self._sending = sending
         self._rules = rules
 
     async def __call__(self, drive: Drive, command: ApproveWire) -> Result:
+        await self._require_open_customer(drive, command.transaction_id)
         begun = await self._begin(drive, command.transaction_id)
         return await self._sending.finish(drive, begun)
 
@@ -45,6 +51,27 @@ class ApproveWireHandler:
                 crash_point("payments.approving")
         crash_point("payments.approved")
         return begun
+
+    async def _require_open_customer(self, drive: Drive, text: str) -> None:
+        """Before the wire's row is locked, which must not wait for onboarding. A wire that this command approved in an
+        earlier drive goes on, and so does one that an operator approved.
+
+        Raises:
+            InvalidState: its customer was denied or canceled.
+            OutcomePending: so it was, and this database may lack an approval of the wire.
+        """
+        principal = drive.principal
+        customer_id = principal.customer_id
+        if customer_id is None or (drive.attempt > 1 and await _is_approved(drive, text)):
+            return
+        deadline = time.time() + OWNERSHIP_SECONDS
+        try:
+            with naming(id_of(text)):
+                await self._ownership.require_open_customer(principal, customer_id, deadline)
+        except InvalidState:
+            async with drive.transaction() as connection:
+                await require_nothing_lost(connection)
+            raise
 
     async def _approved(
         self, drive: Drive, connection: AsyncConnection, wire: WireRecord
@@ -71,6 +98,13 @@ class DeclineWireHandler:
             crash_point("payments.declining")
         crash_point("payments.declined")
         return Result(data=wire_view(wire))
+
+
+async def _is_approved(drive: Drive, text: str) -> bool:
+    """Whether an earlier drive of this command approved the wire."""
+    async with drive.transaction() as connection:
+        wire = await wires.find(connection, drive.principal, id_of(text))
+    return wire is not None and wire.approved_by == drive.command_id
 
 
 async def _locked(connection: AsyncConnection, drive: Drive, text: str) -> WireRecord:

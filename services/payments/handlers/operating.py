@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from uuid import UUID
 
-from libs.contracts.errors import BanksideError, NotFound
+from libs.contracts.errors import BanksideError, InvalidState, NotFound
 from libs.contracts.ids import id_of, parse_id
 from libs.contracts.operating import search
 from libs.contracts.operating import wires as contract
@@ -20,7 +20,7 @@ from libs.persistence.engine import Database
 from libs.persistence.open_commands import OpenCommand
 from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
-from services.payments.ports import CoreBanking
+from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import naming, one_line
 from services.payments.repository import operating, wires
 from services.payments.repository.stored_wires import by_ids
@@ -50,10 +50,17 @@ class OperatingWires:
     """
 
     def __init__(
-        self, database: Database, core: CoreBanking, rules: Rules, *, transit_seconds: float
+        self,
+        database: Database,
+        core: CoreBanking,
+        ownership: Ownership,
+        rules: Rules,
+        *,
+        transit_seconds: float,
     ) -> None:
         self._database = database
         self._core = core
+        self._ownership = ownership
         self._rules = rules
         self._transit_seconds = transit_seconds
 
@@ -134,10 +141,11 @@ class OperatingWires:
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def approve_wire(
-        self, principal: Principal, command: contract.OperatorApproveWire, _: float
+        self, principal: Principal, command: contract.OperatorApproveWire, deadline: float
     ) -> Result:
         transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
+            await self._require_open_customer(principal, transaction_id, deadline)
             wire = await approve_as_operator(
                 self._database, self._rules, principal, transaction_id, reason=command.reason
             )
@@ -164,6 +172,27 @@ class OperatingWires:
             commands = {key: value for key, value in commands.items() if key != wanted}
         found += [_found_command(*each) for each in commands.items()]
         return Result(data=search.FoundIds(found=found))
+
+    async def _require_open_customer(
+        self, principal: Principal, transaction_id: UUID, deadline: float
+    ) -> None:
+        """Before an approval. A wire that the bank has was sent in a history that this database lost: approving it
+        moves no money any more.
+
+        Raises:
+            InvalidState: the wire's customer was denied or canceled.
+            ProviderTimeout, ProviderError, Unavailable: so it was, and the bank does not say whether it has the wire.
+        """
+        async with self._database.snapshot() as connection:
+            wire = await wires.find_any(connection, transaction_id)
+        if wire is None or not wire.waits_for_approval:
+            return
+        patience = deadline - ANSWER_SECONDS
+        try:
+            await self._ownership.require_open_customer(principal, wire.customer_id, patience)
+        except InvalidState:
+            if await self._core.look_up(transaction_id, patience) is None:
+                raise
 
     async def _ask_provider(
         self, transaction_id: UUID, deadline: float

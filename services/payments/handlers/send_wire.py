@@ -63,6 +63,7 @@ class SendWireHandler:
             await self._ownership.require_account(principal, command.sending_account_id, deadline)
         except NotFound as error:
             raise NotFound("There is no such account: `sending_account_id`.") from error
+        await self._ownership.require_open_customer(principal, principal.customer_id, deadline)
         return await self._ownership.require_external_account(
             principal, command.external_account_id, deadline
         )

@@ -18,6 +18,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from deploy.local.ports import LOOPBACK
+from libs.contracts.errors import InvalidState
 from libs.contracts.exact_json import encode
 from libs.contracts.payments_operations import (
     APPROVE_WIRE,
@@ -86,6 +87,7 @@ class EveryAccountIsOwned:
     """See `ports.Ownership`."""
 
     linked_at: datetime = datetime(2020, 1, 1, tzinfo=UTC)
+    is_denied: bool = False
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         pass
@@ -94,6 +96,12 @@ class EveryAccountIsOwned:
         self, principal: Principal, external_account_id: str, deadline: float
     ) -> Payee:
         return Payee(CREDITOR, self.linked_at)
+
+    async def require_open_customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> None:
+        if self.is_denied:
+            raise InvalidState
 
     async def require_customer(
         self, principal: Principal, customer_id: str, deadline: float
@@ -110,6 +118,8 @@ class Bench:
     group_commit: GroupCommit
     owner: Principal = MINE
     """Whose wires it sends."""
+    is_denied: bool = False
+    """Whether that customer is."""
 
     async def accepted(self, principal: Principal | None = None) -> inbox.Leased:
         """A send that was accepted and is leased to the test; there is no wire yet."""
@@ -172,7 +182,8 @@ class Bench:
         command: SendWire = COMMAND,
     ) -> Result:
         """One drive of a send."""
-        owned = EveryAccountIsOwned(linked_at) if linked_at else EveryAccountIsOwned()
+        owned = EveryAccountIsOwned(is_denied=self.is_denied)
+        owned.linked_at = linked_at or owned.linked_at
         sending = Sending(bank or self.bank, lease_seconds=lease_seconds)
         handler = SendWireHandler(owned, sending, rules or Rules())
         return await handler(self._drive(leased, self.owner, attempt), command)
@@ -226,7 +237,8 @@ class Bench:
         leased = leased or await self.accepted_approval(transaction_id, principal)
         sending = Sending(self.bank, lease_seconds=LEASE_SECONDS)
         command = ApproveWire(transaction_id=str(transaction_id))
-        handler = ApproveWireHandler(sending, Rules())
+        owned = EveryAccountIsOwned(is_denied=self.is_denied)
+        handler = ApproveWireHandler(owned, sending, Rules())
         return await handler(self._drive(leased, principal, attempt), command)
 
     async def decline(self, transaction_id: UUID, principal: Principal) -> Result:
@@ -270,8 +282,11 @@ class Bench:
 
     async def found(self, leased: inbox.Leased) -> WireRecord:
         """The wire as it now is."""
+        return await self.found_by(leased.command_id)
+
+    async def found_by(self, transaction_id: UUID) -> WireRecord:
         async with self.database.transaction() as connection:
-            wire = await wires.find_any(connection, leased.command_id)
+            wire = await wires.find_any(connection, transaction_id)
         assert wire is not None
         return wire
 

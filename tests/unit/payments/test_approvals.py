@@ -20,11 +20,13 @@ from libs.contracts.errors import (
     InvalidState,
     LimitExceeded,
     NotFound,
+    OutcomePending,
     Unavailable,
 )
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.wire_policies import ListOperatorWirePolicies, OperatorWirePolicy
 from libs.contracts.principal import Family, Principal
+from libs.contracts.wire_policies import SetWirePolicy
 from libs.contracts.wires import SendWire, WireState
 from services.payments import approving
 from services.payments.handlers.policies import PolicyQueries
@@ -32,6 +34,7 @@ from services.payments.models import WireRecord
 from services.payments.policies import Policy
 from services.payments.repository import policies, wires
 from services.payments.rules import Rules
+from tests.support.database_life import distrusted
 from tests.unit.payments.bench import COMMAND, MINE, Bench, EveryAccountIsOwned
 
 OPERATOR = Principal("", "", Family.OPERATOR, "sub_operator", operator="ada")
@@ -122,6 +125,16 @@ async def test_the_limits_of_a_day_begin_anew_the_next(bench: Bench) -> None:
         )
 
     assert await outcome(bench.send(await bench.accepted(), attempt=1)) == "ok"
+
+
+async def test_a_daily_count_of_0_means_no_wires(bench: Bench) -> None:
+    none_at_all = SetWirePolicy(customer_id=bench.owner.customer_id or "", daily_count=0)
+    await bench.set_policy(Policy(daily_count=none_at_all.daily_count))
+
+    with pytest.raises(LimitExceeded) as refused:
+        await bench.send(await bench.accepted(), attempt=1)
+
+    assert refused.value.extra == {"limit": "daily_count", "allowed": 0, "used": 0}
 
 
 async def test_defaults_bind_customers_without_a_policy(bench: Bench) -> None:
@@ -460,3 +473,66 @@ async def test_operators_page_through_the_policies_of_all_tenants(bench: Bench) 
     assert (page.items[0].approval_threshold, page.items[0].daily_count) == (Decimal(5), None)
     assert [each.customer_id for each in (await found(customer_id=first)).items] == [first]
     assert [each.customer_id for each in (await found(tenant="t_2")).items] == [second]
+
+
+async def test_a_wire_of_a_denied_customer_is_refused_and_there_is_none(bench: Bench) -> None:
+    bench.is_denied = True
+    asked = await bench.accepted()
+
+    with pytest.raises(InvalidState):
+        await bench.send(asked, attempt=1)
+
+    async with bench.database.transaction() as connection:
+        assert await wires.find_any(connection, asked.command_id) is None
+    assert sent(bench) == 0
+
+
+async def test_a_wire_whose_send_had_begun_before_its_customer_was_denied_goes_on(
+    bench: Bench,
+) -> None:
+    begun = await bench.wire(first_sent_seconds_ago=1)
+    bench.is_denied = True
+
+    await bench.send(begun, attempt=2)
+
+    assert (await bench.found(begun)).state is WireState.SUBMITTED
+
+
+async def test_no_key_approves_a_wire_of_a_denied_customer(bench: Bench) -> None:
+    transaction_id = await bench.waiting()
+    bench.is_denied = True
+
+    with pytest.raises(InvalidState) as refused:
+        await bench.approve(transaction_id, other_key(bench, "sub_second"))
+
+    assert refused.value.extra["transaction_id"] == str(transaction_id)
+    assert (await wire_of(bench, transaction_id)).waits_for_approval
+    assert sent(bench) == 0
+
+
+async def test_an_approval_that_was_recorded_before_the_denial_goes_on(bench: Bench) -> None:
+    transaction_id = await bench.waiting()
+    second = other_key(bench, "sub_second")
+    approval = await bench.accepted_approval(transaction_id, second)
+    bench.core.faults["accept_then_drop"] = 1
+    with pytest.raises(OutcomePending):
+        await bench.approve(transaction_id, second, leased=approval)
+    bench.core.heal()
+    bench.is_denied = True
+
+    await bench.approve(transaction_id, second, leased=approval, attempt=2)
+
+    assert (await wire_of(bench, transaction_id)).state is WireState.SUBMITTED
+
+
+async def test_a_refusal_of_a_denied_customer_waits_while_an_approval_may_be_lost(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    bench.is_denied = True
+
+    async with distrusted(bench.database):
+        with pytest.raises(OutcomePending):
+            await bench.approve(transaction_id, other_key(bench, "sub_second"))
+        with pytest.raises(OutcomePending):
+            await bench.send(await bench.accepted(), attempt=1)

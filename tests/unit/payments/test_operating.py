@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -21,7 +22,7 @@ from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireReason, WireState
 from services.payments.handlers.operating import OperatingWires
 from services.payments.rules import Rules
-from tests.unit.payments.bench import COMMAND, MINE, TRANSIT_SECONDS, Bench
+from tests.unit.payments.bench import COMMAND, MINE, TRANSIT_SECONDS, Bench, EveryAccountIsOwned
 
 ADA = Principal(
     tenant="",
@@ -38,7 +39,13 @@ SHOWN_FROM, SHOWN_TO = date(1999, 1, 1), date(1999, 12, 31)
 
 
 def operating(bench: Bench) -> OperatingWires:
-    return OperatingWires(bench.database, bench.bank, Rules(), transit_seconds=TRANSIT_SECONDS)
+    return OperatingWires(
+        bench.database,
+        bench.bank,
+        EveryAccountIsOwned(is_denied=bench.is_denied),
+        Rules(),
+        transit_seconds=TRANSIT_SECONDS,
+    )
 
 
 def soon() -> float:
@@ -335,3 +342,25 @@ async def test_the_search_finds_a_wire_by_its_id_and_its_command_too_by_the_requ
         kinds.append([item.kind for item in result.data.found])
 
     assert kinds == [["wire"], ["wire", "command"], [], []]
+
+
+async def test_an_operator_approves_a_wire_of_a_denied_customer_only_where_the_bank_has_it(
+    bench: Bench,
+) -> None:
+    bench.owner = msgspec.structs.replace(MINE, customer_id=str(uuid.uuid4()))
+    waiting, carried_out = await bench.waiting(), await bench.waiting()
+    await bench.bank.send_wire(await bench.found_by(carried_out)).send(carried_out, soon())
+    bench.is_denied = True
+
+    def approve(transaction_id: uuid.UUID) -> Awaitable[Any]:
+        command = contract.OperatorApproveWire(
+            transaction_id=str(transaction_id), reason="By telephone."
+        )
+        return operating(bench).approve_wire(ADA, command, soon())
+
+    with pytest.raises(InvalidState):
+        await approve(waiting)
+    approved = await approve(carried_out)
+
+    assert approved.data.state is WireState.PENDING_SUBMISSION
+    assert (await bench.found_by(waiting)).waits_for_approval

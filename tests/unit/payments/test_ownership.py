@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -22,10 +23,10 @@ from libs.contracts.errors import (
 )
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
-from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
+from libs.contracts.ownership import FindAccountOwner, FindCustomer, FindExternalAccount
 from libs.contracts.principal import Family, Principal
 from libs.handling.query_client import QueryClient
-from services.payments.adapters.ownership import OnboardingOwnership
+from services.payments.adapters.ownership import OPEN_SECONDS, OnboardingOwnership
 from services.payments.models import Creditor, Payee, PostalAddress
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -57,6 +58,8 @@ class Onboarding:
     """Everything belongs to `c_1`."""
 
     known: set[str] = field(default_factory=lambda: {"acc_1", "ext_1"})
+    is_final: bool | None = False
+    """None: as an earlier release, which does not say it."""
     failure: Exception | None = None
     reply: Any = None
     """In place of the right one."""
@@ -90,12 +93,21 @@ class Onboarding:
                 name = next(iter(type(command).model_fields))
                 answer = {name: found, "customer_id": "c_1"}
                 return {"data": answer | (HOLDER if name == "external_account_id" else {})}
+            case FindCustomer(customer_id="c_1"):
+                final = {} if self.is_final is None else {"is_final": self.is_final}
+                owner = {"customer_id": "c_1", "tenant": "t_1", "business_name": "A", "dba": None}
+                return {"data": owner | final}
+            case FindCustomer():
+                return NotFound()
             case _:
                 raise AssertionError(operation.name)
 
 
-def ownership(onboarding: Onboarding) -> OnboardingOwnership:
-    return OnboardingOwnership(QueryClient(onboarding, patience_seconds=1), capacity=10)
+def ownership(
+    onboarding: Onboarding, clock: Callable[[], float] = time.monotonic
+) -> OnboardingOwnership:
+    query_client = QueryClient(onboarding, patience_seconds=1)
+    return OnboardingOwnership(query_client, capacity=10, clock=clock)
 
 
 async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone() -> None:
@@ -225,3 +237,42 @@ async def test_a_negative_answer_reaches_the_caller() -> None:
 
     with pytest.raises(InvalidState):
         await asked.require_account(MINE, "acc_1", time.time() + 5 * pace())
+
+
+async def test_a_denial_counts_within_seconds_and_is_told_for_as_long_as_it_stands() -> None:
+    onboarding, now = Onboarding(), 0.0
+    asked = ownership(onboarding, lambda: now)
+    deadline = time.time() + 5 * pace()
+    for _ in range(2):
+        await asked.require_open_customer(MINE, "c_1", deadline)
+    assert onboarding.asked.total() == 1, "the answer is cached for seconds"
+    onboarding.is_final = True
+    now += OPEN_SECONDS
+
+    for _ in range(2):
+        with pytest.raises(InvalidState):
+            await asked.require_open_customer(MINE, "c_1", deadline)
+
+    onboarding.is_final = False  # by a backup of onboarding from before the denial
+    await asked.require_open_customer(MINE, "c_1", deadline)
+
+
+async def test_an_onboarding_that_does_not_say_who_was_denied_stops_no_wires() -> None:
+    of_an_earlier_release = ownership(Onboarding(is_final=None))
+    went_back = ownership(Onboarding())
+
+    await of_an_earlier_release.require_open_customer(MINE, "c_1", time.time() + 5 * pace())
+    await went_back.require_open_customer(MINE, "c_2", time.time() + 5 * pace())
+
+
+async def test_each_wire_that_waits_for_the_same_answer_has_a_refusal_of_its_own() -> None:
+    asked = ownership(Onboarding(is_final=True))
+    deadline = time.time() + 5 * pace()
+
+    refusals = await asyncio.gather(
+        *(asked.require_open_customer(MINE, "c_1", deadline) for _ in range(2)),
+        return_exceptions=True,
+    )
+
+    assert [type(refusal) for refusal in refusals] == [InvalidState, InvalidState]
+    assert refusals[0] is not refusals[1], "each names its own wire"
