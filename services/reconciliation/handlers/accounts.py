@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from libs.contracts.reconciliation import RecordedAccount, RecordedCustomer
+from services.reconciliation.handlers.customer_ids import ids_of
 from services.reconciliation.handlers.parties import FINAL
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreAccount
@@ -20,10 +21,11 @@ def judge_accounts(
     Args:
         accounts: those of the customer at core banking, and those under the ids that we hold.
     """
+    ids = ids_of(business_id, customer)
     held = {account.account_id: account for account in customer.accounts} if customer else {}
     there = {account.account_id: account for account in accounts}
     found = [
-        _difference("account_unknown_to_us", business_id, account.account_id, None, account)
+        _difference("account_unknown_to_us", ids, account.account_id, None, account)
         for account in accounts
         if account.account_id not in held and account.status != CLOSED
     ]
@@ -43,7 +45,7 @@ def judge_accounts(
                 if is_different
             ]
         side = {"account_number": ours.account_number, "status": ours.status}
-        found += [_difference(kind, business_id, account_id, side, theirs) for kind in kinds]
+        found += [_difference(kind, ids, account_id, side, theirs) for kind in kinds]
     return found
 
 
@@ -62,7 +64,7 @@ def _is_left_open(customer: RecordedCustomer | None, account: CoreAccount) -> bo
 
 def _difference(
     kind: str,
-    business_id: str,
+    ids: Mapping[str, str],
     account_id: str,
     ours: dict[str, str] | None,
     account: CoreAccount | None,
@@ -75,5 +77,4 @@ def _difference(
             "customer_id": account.customer_id,
             "core_id": account.core_id,
         }
-    ids = {"account_id": account_id, "customer_id": business_id}
-    return Difference(kind, account_id, ids, ours, theirs)
+    return Difference(kind, account_id, {"account_id": account_id, **ids}, ours, theirs)

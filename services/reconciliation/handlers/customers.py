@@ -233,13 +233,13 @@ def _judge(key: str, customer: RecordedCustomer | None, there: _There, digest: D
         at_identity = _of_stranger(there.identity, customer, business, person)
         at_core = _of_stranger(there.core, customer, business, person)
         return [
-            *judge_identity(business, None, at_identity, digest),
-            *judge_core(business, None, at_core, digest),
+            *judge_identity(None, at_identity, digest),
+            *judge_core(None, at_core, digest),
         ]
     held = _ids_of(customer) if customer is not None else set()
     return [
-        *judge_identity(business, customer, _of(there.identity, customer, business, held), digest),
-        *judge_core(business, customer, _of(there.core, customer, business, held), digest),
+        *judge_identity(customer, _of(there.identity, customer, business, held), digest),
+        *judge_core(customer, _of(there.core, customer, business, held), digest),
         *judge_external_accounts(
             business,
             customer,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from libs.contracts.reconciliation import RecordedCustomer, RecordedExternalAccount
 from services.reconciliation.handlers.accounts import CLOSED
+from services.reconciliation.handlers.customer_ids import ids_of
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreExternalAccount
 from services.reconciliation.sensitive_digests import Digest
@@ -24,6 +25,7 @@ def judge_external_accounts(
     Args:
         accounts: those of the customer at core banking, and those under the ids that we hold.
     """
+    ids = ids_of(business_id, customer)
     held: dict[str, RecordedExternalAccount] = {}
     if customer is not None:
         held = {account.external_account_id: account for account in customer.external_accounts}
@@ -31,7 +33,7 @@ def judge_external_accounts(
     found = [
         _difference(
             "external_account_unknown_to_us",
-            business_id,
+            ids,
             one.external_account_id,
             None,
             one,
@@ -43,7 +45,7 @@ def judge_external_accounts(
     for external_account_id, ours in held.items():
         theirs = there.get(external_account_id)
         found += [
-            _difference(kind, business_id, external_account_id, ours, theirs, digest)
+            _difference(kind, ids, external_account_id, ours, theirs, digest)
             for kind in _kinds(business_id, ours, theirs)
         ]
     return found
@@ -67,7 +69,7 @@ def _kinds(
 
 def _difference(
     kind: str,
-    business_id: str,
+    ids: Mapping[str, str],
     external_account_id: str,
     ours: RecordedExternalAccount | None,
     theirs: CoreExternalAccount | None,
@@ -84,9 +86,9 @@ def _difference(
             "status": theirs.status,
             "customer_id": theirs.customer_id,
         }
-    ids = {"external_account_id": external_account_id, "customer_id": business_id}
     facts = None
     if kind == NUMBER:
         numbers = [one.account_number if one else None for one in (ours, theirs)]
         facts = {"ours": our_side, "theirs": their_side, "numbers": digest(numbers)}
-    return Difference(kind, external_account_id, ids, our_side, their_side, facts)
+    named = {"external_account_id": external_account_id, **ids}
+    return Difference(kind, external_account_id, named, our_side, their_side, facts)

@@ -8,6 +8,7 @@ from typing import Any
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.reconciliation import RecordedCustomer, RecordedParty
+from services.reconciliation.handlers.customer_ids import ids_of
 from services.reconciliation.handlers.party_fields import differing
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreCustomer, EmailForm, IdentityRecord
@@ -72,7 +73,6 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
 
 
 def judge_identity(
-    business_id: str,
     customer: RecordedCustomer | None,
     records: Sequence[ProviderRecord],
     digest: Digest,
@@ -99,13 +99,12 @@ def judge_identity(
         if record.status != party.identity_status:
             ours, theirs = {"status": party.identity_status}, {"status": record.status}
             differences.append(
-                _difference("identity_status", business_id, party, record.record_id, ours, theirs)
+                _difference("identity_status", customer, party, record.record_id, ours, theirs)
             )
     return differences
 
 
 def judge_core(
-    business_id: str,
     customer: RecordedCustomer | None,
     records: Sequence[ProviderRecord],
     digest: Digest,
@@ -126,7 +125,7 @@ def judge_core(
         if record is not None and record.is_closed != is_final:
             ours, theirs = {"status": customer.status.value}, {"status": record.status}
             differences.append(
-                _difference("core_status", business_id, party, record.record_id, ours, theirs)
+                _difference("core_status", customer, party, record.record_id, ours, theirs)
             )
     return differences
 
@@ -145,8 +144,8 @@ def _unknown(
             record.record_id,
             {
                 f"{provider}_id": record.record_id,
-                "customer_id": record.business_id,
                 "party_id": record.customer_id,
+                **ids_of(record.business_id, customer),
             },
             None if customer is None else {"status": customer.status.value},
             {"kind": record.kind, "status": record.status},
@@ -167,17 +166,16 @@ def _known(
     is_final: bool,
 ) -> list[Difference]:
     """The provider's record under an id that we hold: whether it exists, its owner and its fields."""
-    business_id = customer.customer_id
     if record is None:
         ours = {"status": customer.status.value}
         kind = f"{provider}_customer_missing"
-        return [_difference(kind, business_id, party, record_id, ours, None)]
+        return [_difference(kind, customer, party, record_id, ours, None)]
     found = []
-    owner = (party.customer_id, business_id)
+    owner = (party.customer_id, customer.customer_id)
     if (record.customer_id, record.business_id) != owner:
         theirs = {"customer_id": record.business_id, "party_id": record.customer_id}
         kind = f"{provider}_customer_owner"
-        found.append(_difference(kind, business_id, party, record_id, {}, theirs))
+        found.append(_difference(kind, customer, party, record_id, {}, theirs))
     if not is_final and not record.is_closed:
         fields = differing(
             party,
@@ -189,13 +187,13 @@ def _known(
         if fields is not None:
             kind, facts = f"{provider}_fields", fields.facts
             ours, theirs = fields.ours, fields.theirs
-            found.append(_difference(kind, business_id, party, record_id, ours, theirs, facts))
+            found.append(_difference(kind, customer, party, record_id, ours, theirs, facts))
     return found
 
 
 def _difference(
     kind: str,
-    business_id: str,
+    customer: RecordedCustomer,
     party: RecordedParty,
     record_id: str,
     ours: dict[str, Any] | None,
@@ -205,7 +203,7 @@ def _difference(
     provider = kind.partition("_")[0]
     ids = {
         f"{provider}_id": record_id,
-        "customer_id": business_id,
         "party_id": party.customer_id,
+        **ids_of(customer.customer_id, customer),
     }
     return Difference(kind, record_id, ids, ours, theirs, facts)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from libs.contracts.reconciliation import AnsweredCommand, RecordedCustomer
 from services.reconciliation.handlers.comparison import Scan, suspects
+from services.reconciliation.handlers.customer_ids import ids_of
 from services.reconciliation.models import EVIDENCE_GONE, Difference, Finding, Scanned
 from services.reconciliation.ports import (
     CoreAccount,
@@ -82,7 +83,7 @@ def judge(
     missing = [
         (name, one) for name, one in named.items() if one and not (one in here and one in there)
     ]
-    ids = {"command_id": answer.command_id, "customer_id": answer.customer_id}
+    ids = {"command_id": answer.command_id, **ids_of(answer.customer_id, customer)}
     if customer is None and not missing:
         return [Difference("told_customer", answer.customer_id, ids, None, None)]
     return [

@@ -87,6 +87,24 @@ async def test_records_of_a_customer_that_is_nobody_of_ours_are_found(books: Boo
     }
 
 
+async def test_a_difference_names_the_tenant_of_a_customer_of_ours_alone(books: Books) -> None:
+    books.identity.rows[0] = r.identity_business(status="denied")
+    books.core.rows.append(r.core_business(core_id="x"))
+    books.accounts.rows.append(r.core_account(account_id="acc_9", customer_id="c_9"))
+    books.accounts.rows[0] = r.core_account(status="restricted")
+    books.external.rows.clear()
+
+    found = await books.differences()
+
+    assert {one.kind: one.ids.get("tenant") for one in found} == {
+        "identity_status": "t_1",
+        "core_customer_unknown_to_us": "t_1",
+        "account_status": "t_1",
+        "account_unknown_to_us": None,
+        "external_account_missing_at_provider": "t_1",
+    }
+
+
 async def test_a_record_is_found_under_one_key_and_alike_with_and_without_other_keys(
     books: Books,
 ) -> None:

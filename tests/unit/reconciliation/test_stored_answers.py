@@ -31,6 +31,14 @@ def test_an_id_that_either_side_lacks_contradicts_what_was_told() -> None:
     assert [(one.kind, one.subject) for one in theirs] == [("told_account", "acc_1")]
 
 
+def test_what_was_told_of_a_customer_of_ours_names_its_tenant() -> None:
+    (known,) = judge(ANSWER, our_customer(), {"ext_1"})
+    gone = judge(ANSWER, None, THERE)
+
+    assert known.ids["tenant"] == "t_1"
+    assert all("tenant" not in one.ids for one in gone)
+
+
 def test_a_customer_that_was_told_and_is_gone_is_a_difference() -> None:
     pending = ANSWER.model_copy(update={"account_id": None, "external_account_id": None})
 
