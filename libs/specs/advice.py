@@ -46,7 +46,7 @@ ADVICE: Final[dict[str, str]] = {
     e.ProviderError.code: "Send the request again later; a write under the same Idempotency-Key.",
     e.Unavailable.code: "Send the request again after Retry-After; nothing was started.",
     e.OutcomePending.code: "Send the request again under the same Idempotency-Key, or wait for its event; never under"
-    " a new key.",
+    " a new key. A request that had no key: look up what became of it, a wire by `transaction_id`.",
     e.ProviderTimeout.code: "Send the request again: a read changes nothing.",
 }
 """For every error that the public document describes, and `method_not_allowed`, which no operation gives."""

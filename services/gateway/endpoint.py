@@ -63,6 +63,7 @@ from services.gateway.requests import (
     check_media_type,
     command_id_of,
     idempotency_key_of,
+    pending_without_key,
     request_id_of,
 )
 from services.gateway.responses import failure, success
@@ -272,6 +273,8 @@ class Endpoints:
         try:
             return await self._write(operation, envelope)
         except (OutcomePending, IdempotencyInProgress, IdempotencyKeyReused, Abandoned) as known:
+            if idempotency_key is None and isinstance(known, OutcomePending):
+                known.detail = pending_without_key(operation)
             if (name := operation.pending_id) is not None:
                 known.extra[name] = request.match_info.get(name, envelope.id)
             raise

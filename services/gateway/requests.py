@@ -65,6 +65,15 @@ def idempotency_key_of(
     return None, [{"loc": ["header", "Idempotency-Key"], "msg": message, "type": "value_error"}]
 
 
+def pending_without_key(operation: Operation) -> str:
+    """The detail of a pending write that had no Idempotency-Key, so that sending it again would be another request."""
+    named = "" if operation.pending_id is None else f" by its `{operation.pending_id}`"
+    return (
+        "The request was accepted and is not finished. It had no Idempotency-Key: do not send it again, and look up"
+        f" what became of it{named}."
+    )
+
+
 def command_id_of(principal: Principal, request: web.Request, idempotency_key: str | None) -> UUID:
     """The command's id: the same for every request with this key on this path by this tenant and customer."""
     if idempotency_key is None:

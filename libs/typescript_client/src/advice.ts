@@ -25,7 +25,7 @@ export const ADVICE: Record<string, string> = {
   missing_credentials: "Send the four X-API headers with every request.",
   nonce_reused: "Make a new nonce for every request, also for a retry.",
   not_found: "Check the path and the id, and that the resource belongs to the key's partner or customer.",
-  outcome_pending: "Send the request again under the same Idempotency-Key, or wait for its event; never under a new key.",
+  outcome_pending: "Send the request again under the same Idempotency-Key, or wait for its event; never under a new key. A request that had no key: look up what became of it, a wire by `transaction_id`.",
   provider_error: "Send the request again later; a write under the same Idempotency-Key.",
   provider_refused: "Read the reason, here or in the customer's `issues`, correct the request, and send it under a new Idempotency-Key.",
   provider_timeout: "Send the request again: a read changes nothing.",

@@ -256,15 +256,22 @@ async def test_a_command_that_takes_longer_than_the_deadline_is_pending_and_goes
 
     async with serving(desk, Service()) as service:
         service.may_end.clear()
-        pending = await api.patch(TARGET, BODY, key)
+        pending, without_key = await asyncio.gather(
+            api.patch(TARGET, BODY, key), api.patch(TARGET, BODY)
+        )
         in_progress = await api.patch(TARGET, BODY, key)
         service.may_end.set()
         final = await until(lambda: final_answer(api, key))
 
     assert (pending.status, pending.code) == (504, "outcome_pending")
+    assert "the same Idempotency-Key" in pending.body["detail"]
+    assert without_key.code == "outcome_pending"
+    assert without_key.body["detail"].endswith(
+        "do not send it again, and look up what became of it."
+    )
     assert in_progress.code == "idempotency_in_progress"
     assert (final.status, final.is_replayed) == (200, True)
-    assert len(service.drives) == 1
+    assert len(service.drives) == 2
 
 
 async def test_two_requests_of_one_request_id_and_one_key_both_get_an_answer(desk: Desk) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
+from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.principal import Family, Principal
-from services.gateway.requests import command_id_of, request_id_of
+from services.gateway.requests import command_id_of, pending_without_key, request_id_of
 
 PARTNER = Principal("tenant", "Tenant", Family.PARTNER, "sub_1")
 
@@ -46,3 +47,10 @@ def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() ->
     assert len(set(same)) == 1
     assert same[0].version == 5
     assert len({same[0], *others}) == 7
+
+
+def test_a_pending_wire_without_a_key_is_looked_up_by_its_id() -> None:
+    detail = pending_without_key(SEND_WIRE)
+
+    assert "do not send it again" in detail
+    assert detail.endswith("what became of it by its `transaction_id`.")
