@@ -170,6 +170,9 @@ class CustomerBase(Model):
     """Its linked external bank accounts, the primary one first."""
     created_at: UtcDateTime
     updated_at: UtcDateTime
+    """When the status, the data or the verification of the business itself last changed. A change of its persons,
+    accounts or external bank accounts does not move it: their events have its time.
+    """
 
 
 class Customer(CustomerBase):
