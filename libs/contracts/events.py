@@ -81,7 +81,8 @@ EVENT_TYPES: dict[str, EventType] = {
             customer_views.ExternalAccountEventData,
             {
                 "created": "An external bank account was linked.",
-                "primary_changed": "The external bank account has become the primary one of its business.",
+                "primary_changed": "The external bank account has become the primary one of its business. Its"
+                " others are not primary from then, without an event of their own.",
             },
         ),
         *_kind(
