@@ -1,7 +1,14 @@
 """Refused requests in the audit: those that could not prove who sent them, and those that may not do what they ask.
 
-Equal ones within `WRITE_SECONDS` are one row with their count, and at most `GROUPS` rows of either kind are written at
-a time: a caller who guesses keys does not fill the database. What is beyond is counted without its address.
+Equal ones within `WRITE_SECONDS` are one row with their count, and the rows that are written at a time are bounded: a
+caller who guesses keys does not fill the database. Unproven senders, subscription keys and operators are counted apart,
+so that many refusals of one of them hide none of another:
+
+| groups | a further one is counted by |
+|---|---|
+| up to `GROUPS` | address, actor, action, code |
+| up to twice as many | actor and code, with the action `SEVERAL` |
+| beyond | action and code |
 """
 
 from __future__ import annotations
@@ -24,6 +31,9 @@ WRITE_SECONDS = 10.0
 GROUPS = 50
 AUTHENTICATION = "authenticate"
 """The action of a request that did not get as far as what it asks for."""
+SEVERAL = "several"
+"""The action of requests of one actor that were refused with one code, and are counted together."""
+_OPERATOR = "operator:"
 _OF_NO_KEY = (MissingCredentials, MalformedCredentials, UnknownSubscriptionKey)
 
 
@@ -40,7 +50,8 @@ class Refusals:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._strangers: Counter[_Group] = Counter()
-        self._known: Counter[_Group] = Counter()
+        self._keys: Counter[_Group] = Counter()
+        self._operators: Counter[_Group] = Counter()
 
     def stranger(self, error: BanksideError, address: str, claimed_key: str | None) -> None:
         """Count a request that was not authenticated. A key that does not exist is not kept: there are any number."""
@@ -49,26 +60,35 @@ class Refusals:
 
     def known(self, error: BanksideError, address: str, actor: str, operation: str) -> None:
         """Count a request whose sender is known and may not do this; `actor` as `Principal.actor`."""
-        _count(self._known, _Group(address, actor, operation, error.code))
+        counts = self._operators if actor.startswith(_OPERATOR) else self._keys
+        _count(counts, _Group(address, actor, operation, error.code))
 
     async def write_for_ever(self) -> NoReturn:
         await repeat("refusals", self.write, WRITE_SECONDS)
 
     async def write(self) -> None:
         """What was counted stays counted when this fails, and is written by the next call."""
-        strangers, known = Counter(self._strangers), Counter(self._known)
-        entries = [_entry(group, count) for group, count in (strangers + known).items()]
+        strangers, keys = Counter(self._strangers), Counter(self._keys)
+        operators = Counter(self._operators)
+        entries = [
+            _entry(group, count)
+            for counts in (strangers, keys, operators)
+            for group, count in counts.items()
+        ]
         if not entries:
             return
         async with self._database.transaction() as connection:
             await audit.append(connection, entries)
         self._strangers -= strangers
-        self._known -= known
+        self._keys -= keys
+        self._operators -= operators
 
 
 def _count(counts: Counter[_Group], group: _Group) -> None:
     if group not in counts and len(counts) >= GROUPS:
-        group = _Group(None, "", group.action, group.code)
+        of_actor = _Group(None, group.actor, SEVERAL, group.code)
+        is_kept = of_actor in counts or len(counts) < 2 * GROUPS
+        group = of_actor if group.actor and is_kept else _Group(None, "", group.action, group.code)
     counts[group] += 1
 
 
