@@ -148,7 +148,7 @@ class RecoverSubscription(Command):
 
     subscription_id: str
     since: f.UtcDateTime
-    """From when on, inclusive; RFC 3339, in UTC if it has no offset."""
+    """From when on, inclusive; RFC 3339, in UTC if it has no offset. Not in the future without `until`."""
     until: f.UtcDateTime | None = None
     """Until when, inclusive; now when it is not given."""
 

@@ -18,7 +18,7 @@ from uuid import UUID
 from pydantic import Field
 from uuid_utils import uuid7
 
-from libs.contracts.errors import Invalid
+from libs.contracts.errors import ErrorDetail, Invalid
 from libs.contracts.fields import UtcDateTime, Uuid
 from libs.contracts.model import Model
 from libs.contracts.result import Result
@@ -113,7 +113,7 @@ async def next_batch(
     """The next batch of a recovery, which begins where nothing is `known`. The subscription's row is locked.
 
     Raises:
-        Invalid: what was kept since the beginning of the period is kept no longer.
+        Invalid: what was kept since the beginning of the period is kept no longer, or the period ends before it begins.
     """
     progress = known or await _begin(connection, period, retention)
     if subscription.status is not SubscriptionStatus.ACTIVE:
@@ -132,17 +132,14 @@ async def _begin(connection: AsyncConnection, period: Period, retention: timedel
     now = await recovery.now(connection)
     if period.since < now - retention:
         message = f"events are kept for {retention.days} days"
-        raise Invalid(
-            [
-                {
-                    "loc": ["body", "since"],
-                    "msg": message,
-                    "type": "value_error",
-                    "ctx": {"retention_days": retention.days},
-                }
-            ]
-        )
+        raise Invalid([_about_since(message) | {"ctx": {"retention_days": retention.days}}])
+    if period.until is None and period.since > now:
+        raise Invalid([_about_since("`since` is in the future, and `until` is now by default")])
     return Progress(until=min(period.until or now, now))
+
+
+def _about_since(message: str) -> ErrorDetail:
+    return {"loc": ["body", "since"], "msg": message, "type": "value_error"}
 
 
 async def _release_held(batch: _Batch) -> Progress:

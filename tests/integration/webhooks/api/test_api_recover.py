@@ -279,7 +279,12 @@ async def test_since_is_no_earlier_than_what_is_kept(desk: Desk) -> None:
     assert await recovered(desk, subscription_id, datetime.now(UTC) - timedelta(days=29)) == 0
 
 
-async def test_of_the_future_there_is_nothing_to_recover(desk: Desk) -> None:
+async def test_a_period_that_ends_now_does_not_begin_in_the_future(desk: Desk) -> None:
     subscription_id = await desk.subscribe()
+    later = datetime.now(UTC) + HOUR
 
-    assert await recovered(desk, subscription_id, datetime.now(UTC) + HOUR) == 0
+    with pytest.raises(Invalid) as refusal:
+        await recovered(desk, subscription_id, later)
+
+    assert [error["loc"] for error in refusal.value.errors] == [["body", "since"]]
+    assert await recovered(desk, subscription_id, later, until=later) == 0, "of the future"
