@@ -30,8 +30,10 @@ ALWAYS = (
     e.RateLimited,
     e.InternalError,
     e.Unavailable,
+    # Of reads and of writes without fields as well: a body that is sent all the same is read.
+    e.MalformedJson,
+    e.UnsupportedMediaType,
 )
-WITH_BODY = (e.MalformedJson, e.UnsupportedMediaType)
 RETRIED_LATER = (429, 503)
 REPLAYED = (404, 409)
 """What a service refuses with: the answer that is kept under a key."""
@@ -169,9 +171,6 @@ def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
     found.append(e.InsufficientScope if operation.scope else e.InsufficientRole)
     if operation.role is not None:
         found.append(e.SessionEnded)
-    # Writes without fields as well: a body that is sent all the same is read.
-    if not operation.is_read:
-        found += WITH_BODY
     if operation.takes_idempotency_key:
         found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)
         if operation.family is not Family.OPERATOR:
