@@ -405,6 +405,9 @@ LongLimit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=200)]
 Flag = Annotated[bool, BeforeValidator(_query_flag)]
 
 
+_INSTANT_FORM = "the form is YYYY-MM-DDThh:mm:ss with an offset such as Z; without one it is UTC"
+
+
 def _instant_text(value: Any) -> Any:
     """Only text with a date and a time; Pydantic's own parser takes numbers too."""
     if isinstance(value, datetime):
@@ -412,7 +415,7 @@ def _instant_text(value: Any) -> Any:
     if not isinstance(value, str):
         raise PydanticKnownError("datetime_type")
     if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", value):
-        raise PydanticKnownError("datetime_parsing", {"error": "the form is RFC 3339"})
+        raise PydanticKnownError("datetime_parsing", {"error": _INSTANT_FORM})
     return value
 
 

@@ -217,6 +217,13 @@ def test_only_a_date_and_a_time_as_text_are_an_instant(value: Any) -> None:
         taken(f.UtcDateTime, value)
 
 
+def test_the_refusal_of_an_instant_says_what_a_time_without_an_offset_is() -> None:
+    with pytest.raises(ValidationError) as refused:
+        taken(f.UtcDateTime, "x")
+
+    assert "without one it is UTC" in refused.value.errors()[0]["msg"]
+
+
 US = {"street_1": "1 Market St", "city": "Albany", "state": "ny", "zip_code": "12207"}
 
 
