@@ -34,6 +34,7 @@ from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 
 MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
 LONGEST_PAUSE = timedelta(hours=10)
 """Interface §8. An answer that asks for more gets this."""
 
@@ -180,7 +181,7 @@ def _verdict(status: int | None) -> tuple[Verdict, str | None]:
         return Verdict.SUCCEEDED, None
     if status == 410:
         return Verdict.GONE, None
-    if status is not None and 300 <= status < 400:
+    if status in REDIRECTS:
         return Verdict.REFUSED, "Redirects are not followed."
     return Verdict.REFUSED, None
 

@@ -201,6 +201,16 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
     assert inside.connections == 0
 
 
+@pytest.mark.parametrize("status", [300, 304])
+async def test_what_is_no_redirect_is_not_told_as_one(status: int) -> None:
+    async with receiver() as endpoint, poster() as sender:
+        endpoint.answer = replies(status)
+        attempt = await sender.post(to(endpoint.url()))
+
+    assert (attempt.verdict, attempt.response_status) == (Verdict.REFUSED, status)
+    assert attempt.error is None
+
+
 async def test_plain_http_goes_to_allowed_networks_only(dialled: list[object]) -> None:
     names = Names({NAME: [["1.1.1.1"]], "inside.example.com": [["10.0.0.1"]]})
     async with poster(allow="10.0.0.0/8", names=names) as sender:
