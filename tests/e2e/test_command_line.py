@@ -6,22 +6,17 @@ import json
 import os
 from typing import Any
 
-import pytest
-
 from tests.support.api import Key
 from tests.support.command_line import run_bankside
 from tests.support.live import Live
 from tests.support.waiting import eventually
 
 
-async def test_what_is_triggered_is_among_the_events(
-    live: Live, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_triggered_is_among_the_events(live: Live) -> None:
     onboarded = await live.onboarded()
     business = onboarded["business"]
     customer_id, account_id = business["customer_id"], business["account_id"]
     key = await live.deployment.customer_key(customer_id)
-    monkeypatch.chdir(live.stack.folder)
 
     assert (await _run(live, key, "status"))["family"] == "customer"
     caused = {

@@ -23,15 +23,21 @@ async def run_bankside(
     arguments: tuple[str, ...],
     environment: Mapping[str, str],
     *,
+    folder: Path | None = None,
     stdin: bytes = b"",
     launch: Launch = forked,
 ) -> Finished:
-    """Run `bankside` in the current folder to its end.
+    """Run `bankside` to its end.
 
     Args:
         environment: all of its variables.
+        folder: where it runs; an empty one by default, since in a checkout it reads the settings of its stack.
     """
-    return await run_program("libs.cli", arguments, environment, stdin=stdin, launch=launch)
+    with tempfile.TemporaryDirectory() as empty:
+        where = folder or Path(empty)
+        return await run_program(
+            "libs.cli", arguments, environment, folder=where, stdin=stdin, launch=launch
+        )
 
 
 async def run_program(
@@ -39,11 +45,11 @@ async def run_program(
     arguments: tuple[str, ...],
     environment: Mapping[str, str],
     *,
-    folder: Path | None = None,
+    folder: Path,
     stdin: bytes = b"",
     launch: Launch = forked,
 ) -> Finished:
-    """Likewise, `python -m MODULE`, in another folder where one is given."""
+    """Likewise, `python -m MODULE` in a folder."""
     with tempfile.TemporaryDirectory() as files:
         output, errors, standard_input = (Path(files, name) for name in ("out", "err", "in"))
         standard_input.write_bytes(stdin)
@@ -52,7 +58,7 @@ async def run_program(
                 module=module,
                 arguments=arguments,
                 environment=environment,
-                folder=str(folder or Path.cwd()),
+                folder=str(folder),
                 output=str(output),
                 errors=str(errors),
                 input=str(standard_input),

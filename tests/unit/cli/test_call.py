@@ -176,7 +176,10 @@ async def test_the_body_can_come_from_a_file_or_from_standard_input(
     data = "@body.json" if how == "file" else "@-"
     async with gateway(success(None)) as server:
         await bankside(
-            "call", "POST", "/x", "--data", data, base_url=server.base_url, stdin=b"{ }\n"
+            *("call", "POST", "/x", "--data", data),
+            base_url=server.base_url,
+            folder=tmp_path,
+            stdin=b"{ }\n",
         )
 
     assert server.received[0].body == b"{ }\n"

@@ -55,6 +55,7 @@ def test_json_keeps_its_value_without_controlling_the_terminal(
     assert controls(shown) == set()
 
 
+@pytest.mark.usefixtures("nowhere")
 @pytest.mark.parametrize(
     ("error", "status"),
     [

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from tests.support.command_line import Finished, run_bankside
 from tests.unit.client.answering import KEY
 
 
 async def bankside(
-    *arguments: str, base_url: str = "http://127.0.0.1:1", stdin: bytes = b"", **environment: str
+    *arguments: str,
+    base_url: str = "http://127.0.0.1:1",
+    folder: Path | None = None,
+    stdin: bytes = b"",
+    **environment: str,
 ) -> Finished:
     return await run_bankside(
         arguments,
@@ -21,5 +26,6 @@ async def bankside(
             "BANKSIDE_SECRET": KEY.secret,
             **environment,
         },
+        folder=folder,
         stdin=stdin,
     )
