@@ -226,7 +226,7 @@ class FakeCore:
         self.tell("submitted", transaction_id)
         if self.completes_at_once:
             self.tell("completed", transaction_id)
-        return 200, {"transaction_id": transaction_id, "state": "submitted"}
+        return 200, shown(transaction_id, self.wires[transaction_id])
 
     async def _operation(self, request: web.Request) -> Answer:
         known = self.keys.get(request.match_info["key"])
@@ -240,8 +240,7 @@ class FakeCore:
         wire = self.wires.get(transaction_id)
         if wire is None or not self.finds_wires:
             return refusal(404, "not_found")
-        shown = {name: wire[name] for name in ("state", "amount", "account_id")}
-        return 200, {"transaction_id": transaction_id, **shown}
+        return 200, shown(transaction_id, wire)
 
     async def _newest(self, request: web.Request) -> Answer:
         assert request.query["order"] == "newest"
@@ -252,6 +251,11 @@ class FakeCore:
         after, limit = int(request.query["after"]), int(request.query["limit"])
         found = [event for event in self.events if event["position"] > after]
         return 200, {"events": found[:limit]}
+
+
+def shown(transaction_id: str, wire: dict[str, Any]) -> dict[str, Any]:
+    names = ("state", "amount", "account_id", "external_account_id")
+    return {"transaction_id": transaction_id, **{name: wire[name] for name in names}}
 
 
 def refusal(status: int, code: str) -> Answer:

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from services.provider_sandbox.amounts import WrittenAmount
 from services.provider_sandbox.database import Connection
+from services.provider_sandbox.encoding import money
 from services.provider_sandbox.operations import BatchedWrite, Body, NoQuery
 from services.provider_sandbox.wires import records
 from services.provider_sandbox.wires.sending import Order, send
@@ -39,11 +40,20 @@ def send_wire(takes: timedelta) -> BatchedWrite[SendWire]:
         ]
         refusals = await send(connection, orders, takes)
         return [
-            refusal or {"transaction_id": order.transaction_id, "state": "submitted"}
-            for order, refusal in zip(orders, refusals, strict=True)
+            refusal or _accepted(order) for order, refusal in zip(orders, refusals, strict=True)
         ]
 
     return BatchedWrite("send_wire", "/wires", handle, SendWire, TRANSACTION_ID)
+
+
+def _accepted(order: Order) -> dict[str, object]:
+    return {
+        "transaction_id": order.transaction_id,
+        "state": "submitted",
+        "amount": money(order.amount),
+        "account_id": order.account_id,
+        "external_account_id": order.external_account_id,
+    }
 
 
 async def get_wire(connection: Connection, transaction_id: str, _: NoQuery) -> object:

@@ -28,6 +28,7 @@ def shape(wire: Row) -> dict[str, object]:
         "state": wire["state"],
         "amount": money(wire["amount"]),
         "account_id": wire["account_id"],
+        "external_account_id": wire["external_account_id"],
         "reason": wire["reason"],
     }
 

@@ -123,10 +123,17 @@ async def test_another_wire_under_a_used_id_is_neither_carried_out_nor_refused(
 ) -> None:
     wire = await funded_wire(wire_bank)
     await send(wire_bank, wire)
+    another = replace(wire, amount=AMOUNT + 1)
 
-    outcome = await send(wire_bank, replace(wire, amount=AMOUNT + 1))
+    outcome = await send(wire_bank, another)
+    found = await find(wire_bank, another)
+    await wire_bank.forget_key(wire.transaction_id)
+    found_by_id = await find(wire_bank, another)
 
     assert isinstance(outcome, Unknown)
+    for finding in (found, found_by_id):
+        assert isinstance(finding, Unknown)
+        assert finding.needs_operator
     assert await carried_out(wire_bank, wire) == effect_of(wire)
 
 

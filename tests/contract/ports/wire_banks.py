@@ -85,42 +85,42 @@ class FakeWireBank:
         client = ProviderClient("core", url, TOKEN, session)
         self.core: CoreBanking = SandboxCoreBanking(client, CAPABILITIES)
         self.feed: Feed = CoreFeed(client)
-        self._fake = core
+        self.fake = core
 
     async def open_funded(self, amount: Decimal) -> Funded:
         funded = Funded(f"acc_{uuid.uuid4().hex}", f"ext_{uuid.uuid4().hex}")
-        self._fake.accounts[funded.account_id] = Account(amount)
-        self._fake.linked.add(funded.external_account_id)
+        self.fake.accounts[funded.account_id] = Account(amount)
+        self.fake.linked.add(funded.external_account_id)
         return funded
 
     async def restrict(self, account_id: str) -> None:
-        self._fake.accounts[account_id].restricted = True
+        self.fake.accounts[account_id].restricted = True
 
     async def close(self, account_id: str) -> None:
-        self._fake.accounts[account_id].closed = True
+        self.fake.accounts[account_id].closed = True
 
     async def fail_next_send(self, fault: Fault) -> None:
-        self._fake.next_fault = fault
+        self.fake.next_fault = fault
 
     async def forget_key(self, key: UUID) -> None:
-        del self._fake.keys[str(key)]
+        del self.fake.keys[str(key)]
 
     async def complete(self, transaction_id: UUID) -> None:
-        self._fake.tell("completed", str(transaction_id))
+        self.fake.tell("completed", str(transaction_id))
 
     async def reject(self, transaction_id: UUID, reason: str) -> str | None:
-        self._fake.tell("rejected", str(transaction_id), reason)
+        self.fake.tell("rejected", str(transaction_id), reason)
         return reason
 
     async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
-        self._fake.tell("returned", str(transaction_id), reason)
+        self.fake.tell("returned", str(transaction_id), reason)
         return reason
 
     async def carried_out(self, account_id: str) -> list[tuple[str, Decimal]]:
         return [
             (transaction_id, Decimal(wire["amount"]))
-            for transaction_id, wire in self._fake.wires.items()
-            for _ in range(self._fake.executed[transaction_id])
+            for transaction_id, wire in self.fake.wires.items()
+            for _ in range(self.fake.executed[transaction_id])
             if wire["account_id"] == account_id
         ]
 

@@ -29,17 +29,17 @@ async def test_a_wire_is_held_then_debited_under_the_senders_own_id(bank: Bank) 
     known = await bank.wire_operation(key)
     completed = await act(bank, key, "complete")
 
-    body = {"transaction_id": key, "state": "submitted"}
-    assert (accepted.status, accepted.body) == (200, body)
-    assert known.body == {"operation": "send_wire", "status": 200, "body": body}
-    assert holding == {"available": "60.00", "held": "40.00", "total": "100.00"}
-    wire = {
+    body = {
         "transaction_id": key,
         "state": "submitted",
         "amount": "40.00",
         "account_id": sender.account_id,
-        "reason": None,
+        "external_account_id": sender.external_account_id,
     }
+    assert (accepted.status, accepted.body) == (200, body)
+    assert known.body == {"operation": "send_wire", "status": 200, "body": body}
+    assert holding == {"available": "60.00", "held": "40.00", "total": "100.00"}
+    wire = body | {"reason": None}
     assert pending.body == wire
     assert completed.body == wire | {"state": "completed"}
     assert await balance(bank, sender.account_id) == {
