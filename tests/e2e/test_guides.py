@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,23 @@ async def test_the_code_of_a_guide_runs(
                 "webhook_subscription.test",
                 "The delivery was not signed with this secret.",
             ]
+
+
+def test_no_two_documents_use_the_same_idempotency_key() -> None:
+    """A reader tries them one after another, with keys of the same customer."""
+    libraries = [
+        FOLDER.parents[1] / client / "README.md"
+        for client in ("python_client", "typescript_client")
+    ]
+
+    used = Counter(
+        key
+        for document in (*FOLDER.glob("*.md"), *libraries)
+        for key in set(re.findall(r'(?i)idempotency_?key[=:] ?"([^"]+)"', document.read_text()))
+    )
+
+    assert len(used) >= 5
+    assert [key for key, times in used.items() if times > 1] == []
 
 
 @pytest.mark.parametrize("guide", GUIDES)
