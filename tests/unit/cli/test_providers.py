@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -85,19 +86,19 @@ def test_a_company_without_the_role_that_it_is_chosen_for_is_one_sentence(
 
 def test_the_readmes_table_says_what_the_companies_offer() -> None:
     """A cell names every description that the company's roles have, or the one that they share."""
-    table = {
-        row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:4]]
-        for row in (Path(__file__).parents[3] / "README.md").read_text().splitlines()
-        if row.startswith("| ") and row.count("|") == 4
-    }
+    lines = (Path(__file__).parents[3] / "README.md").read_text().splitlines()
+    begins = next(at for at, line in enumerate(lines) if line.startswith("| | `sandbox` |"))
+    rows = takewhile(lambda line: line.startswith("|"), lines[begins:])
+    table = {name.strip(): cells for name, *cells in (row.strip("|").split("|") for row in rows)}
 
-    companies = [Company(cell.strip("`")) for cell in table[""]]
+    companies = [Company(cell.strip(" `")) for cell in table[""]]
+    assert companies == list(Company)
     for column, company in enumerate(companies):
         offers = capabilities_of(company)
-        assert table["roles"][column].split(", ") == [role.value for role in offers]
+        assert table["roles"][column].strip().split(", ") == [role.value for role in offers]
         told = {pair for offer in offers.values() for pair in described(offer)}
         for name, text in told:
             assert text.removeprefix("remembered for ") in table[name][column], (company, name)
-        lacks = table["what it lacks"][column]
+        lacks = table["what it lacks"][column].strip()
         whats = {lack.what for offer in offers.values() for lack in offer.lacks}
         assert lacks == "nothing" if not whats else set(lacks.split("; ")) <= whats
