@@ -29,7 +29,7 @@ COMMANDS = {
     "clean": "stop everything and remove its data",
     "env": "print the settings of the stack",
     "migrate": "bring the database of the running stack to its newest revision",
-    "rabbitmqctl": "run RabbitMQ's rabbitmqctl for the stack's own node",
+    "rabbitmqctl": "run RabbitMQ's rabbitmqctl for the stack's own node, with all arguments that follow",
     "requirements": "install what the tests need beyond Python packages",
     "supervise": "run the stack in the foreground (what `up` starts)",
 }
@@ -62,18 +62,17 @@ def main() -> int:
             command.add_argument(
                 "part", nargs="?", help="a service, postgres, rabbitmq, supervisor"
             )
-        if name == "rabbitmqctl":
-            command.add_argument("arguments", nargs=argparse.REMAINDER, help="of rabbitmqctl")
         if name == "requirements":
             for option, extra in EXTRAS.items():
                 command.add_argument(f"--{option}", action="store_true", help=f"{extra.name}, too")
-    arguments = parser.parse_args()
+    own, handed_on = _split(sys.argv[1:])
+    arguments = parser.parse_args(own)
     try:
         return run(
             arguments.command,
             LocalState(ROOT / ".local"),
             part=getattr(arguments, "part", None),
-            arguments=getattr(arguments, "arguments", ()),
+            arguments=handed_on,
             bank=getattr(arguments, "bank", None),
             extras=[name for name in EXTRAS if getattr(arguments, name, False)],
         )
@@ -126,6 +125,12 @@ def run(
         case "supervise":
             asyncio.run(supervise(state))
     return 0
+
+
+def _split(typed: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Our arguments, and those of `rabbitmqctl`. argparse refuses options before the first of a `REMAINDER`."""
+    ours = 1 if typed[:1] == ["rabbitmqctl"] else len(typed)
+    return typed[:ours], typed[ours:]
 
 
 def control_broker(state: LocalState, arguments: Sequence[str]) -> int:
