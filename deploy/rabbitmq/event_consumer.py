@@ -1,7 +1,7 @@
 """A user of its own at the broker for a program that consumes events, with one queue, as RabbitMQ definitions.
 
-    python -m deploy.rabbitmq.event_consumer books --types 'wire.*' --password-file books.password >books.json
-    rabbitmqctl import_definitions books.json
+    .venv/bin/python -m deploy.rabbitmq.event_consumer books --types 'wire.*' --password-file FILE >books.json
+    rabbitmqctl import_definitions <books.json
 
 makes the user `books`, and the durable queue `books.events` bound to the types. The user may read this queue and
 nothing else: it declares, binds and publishes nothing. Importing the document again changes nothing; one with further
@@ -153,7 +153,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m deploy.rabbitmq.event_consumer",
         description="Print RabbitMQ definitions for a consumer of events: a user that may read one queue.",
-        epilog="Import them: rabbitmqctl import_definitions FILE",
+        epilog="Import them: rabbitmqctl import_definitions <FILE",
     )
     parser.add_argument("name", help="of the user; its queue is NAME.events")
     parser.add_argument(
