@@ -19,8 +19,8 @@ from libs.specs.docstrings import field_docstrings
 PAGE = Path(__file__).parent / "SETTINGS.md"
 INTRODUCTION = """# Settings
 
-Written by `python -m deploy.settings_page` from the settings classes; `make check` compares them. What has a default
-need not be set. A *secret* can be given as a file or by a program, too: `…_FILE`, `…_COMMAND` (*Secrets* in
+Written by `.venv/bin/python -m deploy.settings_page` from the settings classes; `make check` compares them. What has a
+default need not be set. A *secret* can be given as a file or by a program, too: `…_FILE`, `…_COMMAND` (*Secrets* in
 [README.md](README.md)). What several services share can be set for one of them alone as well, with its name:
 `BANKSIDE_PAYMENTS_LOG_LEVEL`; logins and key rings only so. What production asks for beyond that is checked at the
 start, with a sentence for each mistake; `bankside doctor --production` says the same before. Settings of a provider's
