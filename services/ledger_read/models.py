@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -119,10 +120,33 @@ class Posting:
 
 
 @dataclass(frozen=True, slots=True)
-class PostingPage:
-    """Postings of an account, the last one posted first. `next_cursor` is None at the end of its history."""
+class ListedPostings:
+    """A page of the provider's list of an account's postings, the last one posted first.
 
-    postings: list[Posting]
+    Args:
+        ids: the provider's, of all of them.
+        next_cursor: None at the end of the account's history.
+        read: (ids of this page, deadline) -> their postings, in the page's order. Other objects of the provider, such
+            as the wire of a posting, are read for these alone. Raises as `PostingSource.page`, but for CursorRefused.
+    """
+
+    ids: Sequence[str]
+    next_cursor: str | None
+    read: Callable[[Collection[str], float], Awaitable[list[Posting]]]
+
+
+@dataclass(frozen=True, slots=True)
+class PostingPage:
+    """One or more pages of an account's postings, as they are stored.
+
+    Args:
+        postings: the last one posted first; those that are mirrored may be left out.
+        oldest_id: the provider's id of the last posting of the pages, mirrored or not; None when they have none.
+        next_cursor: None at the end of the account's history.
+    """
+
+    postings: Sequence[Posting]
+    oldest_id: str | None
     next_cursor: str | None
 
 

@@ -27,8 +27,8 @@ from libs.providers.feed_entries import Fetch
 from services.ledger_read.models import (
     AccountHeading,
     FeedEntry,
+    ListedPostings,
     Page,
-    PostingPage,
     WaitingEntry,
 )
 
@@ -133,7 +133,7 @@ class PostingSource(Protocol):
 
     async def heading(self, account_id: str, deadline: float) -> AccountHeading: ...
 
-    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> ListedPostings:
         """The postings from the cursor on, in the order in which they were posted, the newest first.
 
         Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime
 from decimal import Decimal
 
-from services.ledger_read.models import AccountHeading, Posting, PostingPage
+from services.ledger_read.models import AccountHeading, ListedPostings, Posting, PostingPage
 from services.ledger_read.ports import CursorRefused
 
 
@@ -26,6 +27,12 @@ def posting(settled_at: datetime, cents: int = 100) -> Posting:
         counterparty_name="Harbor Café",
         counterparty_id=None,
     )
+
+
+async def read_whole(page: ListedPostings, deadline: float) -> PostingPage:
+    """A page with all of its postings, as it is stored in an empty mirror."""
+    postings = await page.read(page.ids, deadline)
+    return PostingPage(postings, page.ids[-1] if page.ids else None, page.next_cursor)
 
 
 class Held:
@@ -48,6 +55,8 @@ class ScriptedSource:
         """By the number of a call, from 1."""
         self.refused: set[str] = set()
         """Cursors that are not taken any more."""
+        self.read: list[str] = []
+        """The provider's ids of the postings that were read beyond the list."""
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self._held: dict[str, Held] = {}
@@ -63,7 +72,7 @@ class ScriptedSource:
     async def heading(self, account_id: str, deadline: float) -> AccountHeading:
         return AccountHeading("123456789012", "deposit")
 
-    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> ListedPostings:
         self.asked.append((account_id, cursor))
         failure = self.failures.get(len(self.asked))
         if cursor in self.refused:
@@ -71,7 +80,15 @@ class ScriptedSource:
         history = self.histories[account_id]
         left = len(history) if cursor is None else int(cursor)
         first = max(0, left - self.page_size)
-        page = PostingPage(history[first:left][::-1], str(first) if first else None)
+        rows = history[first:left][::-1]
+
+        async def read(ids: Collection[str], deadline: float) -> list[Posting]:
+            postings = [row for row in rows if row.provider_id in ids]
+            self.read += [one.provider_id for one in postings]
+            return postings
+
+        cursor_below = str(first) if first else None
+        page = ListedPostings([row.provider_id for row in rows], cursor_below, read)
         await self.may_answer.wait()
         if cursor is not None and (held := self._held.get(account_id)) is not None:
             held.is_asked.set()

@@ -1,7 +1,7 @@
 """Catching up with the provider: before an account is read from the mirror, its newest postings are.
 
-1. One page, the newest postings, is read and stored. Nearly always it holds a posting that is known, and nothing is
-   missing.
+1. One page, the newest postings, is read, and what of it is not known is stored. Nearly always it holds a posting that
+   is known, and nothing is missing.
 2. Else the account has gaps, which are filled page by page, by one process at a time (a lease in the account's row). It
    goes on when the callers that wait are gone; when it fails, the next read of the account goes on at the same cursor.
 
@@ -82,10 +82,17 @@ class CatchingUp:
         await self._fills.close()
 
     async def _read_newest(self, account_id: str) -> bool:
-        page = await self._source.page(account_id, None, time.time() + PAGE_SECONDS)
+        deadline = time.time() + PAGE_SECONDS
+        page = await self._source.page(account_id, None, deadline)
         PAGES.labels("newest").inc()
+        compared = await self._store.compare(account_id, page.ids)
+        if not compared.unknown:
+            return compared.has_gap
+        postings = await page.read(compared.unknown, deadline)
         try:
-            return await self._store.add_newest(account_id, page)
+            return await self._store.add_newest(
+                account_id, PostingPage(postings, page.ids[-1], page.next_cursor)
+            )
         except asyncpg.IntegrityConstraintViolationError as error:
             raise self._broken(account_id, "with an id of another posting") from error
 
@@ -126,34 +133,39 @@ class CatchingUp:
     async def _fill_pages(self, account_id: str, filler: UUID, gap: Gap, count: int) -> bool:
         """As `PostingStore.fill`, with up to `count` pages from the gap's cursor on."""
         postings: list[Posting] = []
+        oldest_id: str | None = None
         cursor: str | None = gap.cursor
         began = time.time()
         for _ in range(count):
             try:
                 page = await self._source.page(account_id, cursor, began + PAGE_SECONDS)
+                # A statement for each page: it may save a request to the provider for each of its postings.
+                compared = await self._store.compare(account_id, page.ids)
+                postings += await page.read(compared.unknown, began + PAGE_SECONDS)
             except CursorRefused:
-                if postings:
+                if cursor != gap.cursor:
                     break
                 return await self._begin_again(account_id, filler, gap)
             except BanksideError:
-                if postings:
+                if cursor != gap.cursor:
                     break  # what was read is stored; the error comes again, or was over
                 raise
             PAGES.labels("gap").inc()
             if page.next_cursor == cursor:
                 raise self._broken(account_id, "without end")
-            postings += page.postings
+            oldest_id = page.ids[-1] if page.ids else oldest_id
             cursor = page.next_cursor
             if cursor is None or time.time() > began + STORE_SECONDS:
                 break
-        return await self._store.fill(account_id, filler, gap, PostingPage(postings, cursor))
+        read = PostingPage(postings, oldest_id, cursor)
+        return await self._store.fill(account_id, filler, gap, read)
 
     async def _begin_again(self, account_id: str, filler: UUID, gap: Gap) -> bool:
         self._log.warning("cursor_refused", account_id=account_id)
         newest = await self._source.page(account_id, None, time.time() + PAGE_SECONDS)
         if newest.next_cursor == gap.cursor:
             raise self._broken(account_id, "of refused cursors")
-        return await self._store.begin_again(account_id, filler, gap, newest)
+        return await self._store.begin_again(account_id, filler, gap, newest.next_cursor)
 
     def _broken(self, account_id: str, how: str) -> ProviderError:
         self._log.error("provider_postings_broken", account_id=account_id, how=how)

@@ -33,10 +33,13 @@ LARGEST_BLOCK = 2_000
 FILLING_SECONDS = 30.0
 """A process that fills gaps and writes no page within this time is replaced by another one."""
 
-_UNKNOWN = """
-    SELECT EXISTS (SELECT FROM unnest($2::text[]) AS page (provider_id) WHERE NOT EXISTS (
-            SELECT FROM posting WHERE account_id = $1 AND posting.provider_id = page.provider_id)) AS some_unknown,
-        EXISTS (SELECT FROM posting_gap WHERE account_id = $1) AS some_missing
+# Not as an anti join, for which all postings of the account may be read.
+_COMPARE = """
+    SELECT ARRAY (
+            SELECT provider_id FROM unnest($2::text[]) AS page (provider_id) WHERE (
+                SELECT true FROM posting WHERE account_id = $1 AND posting.provider_id = page.provider_id) IS NULL
+        ) AS unknown,
+        EXISTS (SELECT FROM posting_gap WHERE account_id = $1) AS has_gap
     """
 _BEGIN = """
     WITH mirror AS (
@@ -127,23 +130,40 @@ class Gap:
     cursor: str
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Of a page of the provider with the mirror.
+
+    Args:
+        unknown: the provider's ids of those postings that are not mirrored.
+        has_gap: some of the account's history is missing.
+    """
+
+    unknown: frozenset[str]
+    has_gap: bool
+
+
 class PostingStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def compare(self, account_id: str, ids: Sequence[str]) -> Comparison:
+        """The whole page is compared, also what lies below a known posting: one that the provider shows late, under the
+        time at which it was made, is found as long as it is on the newest page; below it, by its event (`add_between`).
+
+        Args:
+            ids: the provider's, of all postings of a page.
+        """
+        async with self._database.driver() as connection:
+            found = await connection.fetchrow(_COMPARE, account_id, ids)
+        return Comparison(frozenset(found["unknown"]), found["has_gap"])
+
     async def add_newest(self, account_id: str, page: PostingPage) -> bool:
         """Store the newest postings of an account; whether some of its history is missing.
 
-        The whole page is compared, also what lies below a known posting: one that the provider shows late, under the
-        time at which it was made, is found as long as it is on the newest page; below it, by its event (`add_between`).
+        Args:
+            page: with at least one posting that is not known.
         """
-        if not page.postings:
-            return await self.gap(account_id) is not None
-        ids = [posting.provider_id for posting in page.postings]
-        async with self._database.driver() as connection:
-            found = await connection.fetchrow(_UNKNOWN, account_id, ids)
-        if not found["some_unknown"]:
-            return bool(found["some_missing"])
         async with self._database.driver_transaction() as connection:
             await connection.execute(_BEGIN, account_id)
             segment = 1 + await connection.fetchval(_LOCK, account_id)
@@ -188,14 +208,14 @@ class PostingStore:
             await connection.execute(_RELEASE, account_id, filler)
 
     async def begin_again(
-        self, account_id: str, filler: UUID, gap: Gap, newest: PostingPage
+        self, account_id: str, filler: UUID, gap: Gap, cursor: str | None
     ) -> bool:
         """Move the cursor of a gap up to the newest page's, when the provider does not take its own any more.
 
         What is known between the two is read again: a posting of the gap's segment or a later one does not close it.
         The page itself is left out, since what of the gap is on it was stored by `add_newest`. False as of `fill`.
         """
-        return await self.fill(account_id, filler, gap, PostingPage([], newest.next_cursor))
+        return await self.fill(account_id, filler, gap, PostingPage([], None, cursor))
 
     async def fill(self, account_id: str, filler: UUID, gap: Gap, page: PostingPage) -> bool:
         """Store the page at the cursor of a gap, and move or close the gap.
@@ -224,10 +244,9 @@ async def _reaches(
 
     A known one above it proves nothing: the provider may show postings below one that it showed before.
     """
-    if not page.postings:
+    if page.oldest_id is None:
         return False
-    oldest = page.postings[-1].provider_id
-    return bool(await connection.fetchval(_REACHES, account_id, oldest, segment))
+    return bool(await connection.fetchval(_REACHES, account_id, page.oldest_id, segment))
 
 
 async def _insert(

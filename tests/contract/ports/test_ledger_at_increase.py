@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import AsyncExitStack
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,11 +18,14 @@ from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
+from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.wires import retrieve_wire
+from services.ledger_read.adapters.increase.composition import open_role
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
+from services.ledger_read.models import Posting
 from services.ledger_read.ports import CursorRefused
-from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.contract.ports.increase_ledger import READER, IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
 from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_clients import link_external, send_wire
@@ -47,6 +51,11 @@ def bank(increase_ledger_bank: IncreaseLedgerBank) -> IncreaseLedgerBank:
 async def transactions(bank: IncreaseLedgerBank, opened: Opened) -> list[Transaction]:
     command = ListTransactions(account_id=opened.account_id)
     return (await bank.ledger.transactions(command, soon())).rows
+
+
+async def newest_postings(bank: IncreaseLedgerBank, opened: Opened) -> list[Posting]:
+    page = await bank.postings.page(opened.account_id, None, soon())
+    return await page.read(page.ids, soon())
 
 
 async def ach_request(bank: IncreaseLedgerBank, opened: Opened, reference_id: str) -> AchRequest:
@@ -339,9 +348,8 @@ async def test_a_wire_that_came_back_is_listed_with_its_return(bank: IncreaseLed
         return (await retrieve_wire(bank.increase, sent.id)).status == "reversed"
 
     await eventually("the wire came back", came_back)
-    page = await bank.postings.page(opened.account_id, None, soon())
+    returned, debit, _ = await newest_postings(bank, opened)
 
-    returned, debit, _ = page.postings
     assert debit.transaction_id == wire_id
     assert returned.type == "return"
     assert (returned.amount, debit.amount) == (Decimal("123.68"), Decimal("123.68"))
@@ -356,8 +364,8 @@ async def test_the_wire_of_a_posting_is_read_once(bank: IncreaseLedgerBank) -> N
     await send_wire(bank.increase, account, external, 12_300, wire_id)
 
     async def debits() -> list[str]:
-        page = await bank.postings.page(opened.account_id, None, soon())
-        found = [posting.transaction_id for posting in page.postings if posting.is_debit]
+        postings = await newest_postings(bank, opened)
+        found = [posting.transaction_id for posting in postings if posting.is_debit]
         assert found
         return found
 
@@ -367,6 +375,31 @@ async def test_the_wire_of_a_posting_is_read_once(bank: IncreaseLedgerBank) -> N
 
     assert first == again == [wire_id]
     assert value_of(WIRES_READ) == asked > 0
+
+
+async def test_wires_of_postings_that_are_mirrored_are_not_read_again_after_a_restart(
+    bank: IncreaseLedgerBank, session: aiohttp.ClientSession
+) -> None:
+    opened = await bank.open_funded_account()
+    bank.running.bank.conduct.wire_seconds = 0.1
+    account, external = bank.accounts[opened.account_id], await link_external(bank.increase)
+    await send_wire(bank.increase, account, external, 12_300, str(uuid.uuid4()))
+
+    async def with_debit() -> list[Transaction]:
+        rows = await transactions(bank, opened)
+        assert len(rows) == 2
+        return rows
+
+    before = await eventually("the wire is debited", with_debit)
+    asked = bank.running.bank.requests["GET /wire_transfers/{id}"]
+    client = IncreaseClient("financial", bank.running.url, READER, session)
+    async with AsyncExitStack() as stack:
+        restarted = await open_role(client, stack, bank.database, bank.ownership)
+        command = ListTransactions(account_id=opened.account_id)
+        after = (await restarted.ledger.transactions(command, soon())).rows
+
+    assert after == before
+    assert bank.running.bank.requests["GET /wire_transfers/{id}"] == asked > 0
 
 
 async def test_a_cursor_of_others_is_refused_as_such(bank: IncreaseLedgerBank) -> None:

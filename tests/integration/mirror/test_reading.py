@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import time
 import uuid
+from contextlib import AsyncExitStack
 
 import pytest
 
 from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
+from libs.persistence.engine import Database
 from services.ledger_read.mirror.store import PostingStore
-from tests.integration.mirror.mirrors import PAGE_SIZE, Mirror, at, newest_first, some, soon
-from tests.support.posting_source import ScriptedSource, posting
+from tests.integration.mirror.mirrors import (
+    PAGE_SIZE,
+    Mirror,
+    at,
+    newest_first,
+    open_mirror,
+    some,
+    soon,
+)
+from tests.support.posting_source import ScriptedSource, posting, read_whole
 from tests.support.waiting import eventually
 
 
@@ -28,6 +39,26 @@ async def test_a_history_is_read_once_and_afterwards_one_page_at_a_time(
     ids, total = await mirror.page(account_id)
     assert (ids, total) == (newest_first(source.histories[account_id]), 25)
     assert (whole, len(source.asked)) == (5, 6)
+
+
+async def test_only_postings_that_are_not_mirrored_are_read_beyond_the_list(
+    opened: AsyncExitStack,
+    mirror: Mirror,
+    source: ScriptedSource,
+    database: Database,
+    account_id: str,
+) -> None:
+    source.post(account_id, *some(23))
+    await mirror.catch_up(account_id)
+    source.post(account_id, *some(PAGE_SIZE + 2, 23))
+    source.read.clear()
+
+    # Of another process, such as one that was started anew.
+    await (await open_mirror(opened, source, database)).catch_up(account_id)
+
+    news = source.histories[account_id][23:]
+    assert sorted(source.read) == sorted(one.provider_id for one in news)
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 30)
 
 
 async def test_a_posting_that_is_shown_late_is_found_below_those_that_are_known(
@@ -167,7 +198,8 @@ async def test_a_history_that_is_still_being_read_is_not_shown_and_is_read_on(
     mirror: Mirror, source: ScriptedSource, account_id: str
 ) -> None:
     source.post(account_id, *some(23))
-    await mirror.store.add_newest(account_id, await source.page(account_id, None, soon()))
+    newest = await source.page(account_id, None, soon())
+    await mirror.store.add_newest(account_id, await read_whole(newest, soon()))
     held = source.hold_older(account_id)
 
     async def has_begun() -> bool:
@@ -213,7 +245,7 @@ async def test_pages_without_an_end_are_the_providers_error(
 
     async def endless(of_account: str, cursor: str | None, deadline: float) -> object:
         page = await reading(of_account, None, deadline)
-        return type(page)(page.postings, "7")
+        return dataclasses.replace(page, next_cursor="7")
 
     source.page = endless  # type: ignore[method-assign, assignment]
     with pytest.raises(ProviderError):

@@ -20,7 +20,7 @@ from services.ledger_read.mirror.pages import MirroredPages
 from services.ledger_read.mirror.store import PostingStore
 from tests.integration.mirror.mirrors import Mirror, newest_first, open_mirror, some, soon
 from tests.support.pace import pace
-from tests.support.posting_source import ScriptedSource
+from tests.support.posting_source import ScriptedSource, read_whole
 
 
 async def test_a_gap_that_another_process_opens_before_the_page_is_read_is_filled_first(
@@ -37,7 +37,7 @@ async def test_a_gap_that_another_process_opens_before_the_page_is_read_is_fille
         await caught_up(of_account, deadline)
         if calls == 1:
             source.post(of_account, *some(12, 7))
-            newest = await source.page(of_account, None, deadline)
+            newest = await read_whole(await source.page(of_account, None, deadline), deadline)
             assert await PostingStore(database).add_newest(of_account, newest)
 
     catching_up.catch_up = then_overtaken  # type: ignore[method-assign, assignment]
@@ -85,7 +85,7 @@ async def read_one_page(mirror: Mirror, account_id: str) -> None:
     assert await mirror.store.take(account_id, filler)
     gap = await mirror.store.gap(account_id)
     assert gap is not None
-    page = await mirror.source.page(account_id, gap.cursor, soon())
+    page = await read_whole(await mirror.source.page(account_id, gap.cursor, soon()), soon())
     assert await mirror.store.fill(account_id, filler, gap, page)
     await mirror.store.release(account_id, filler)
 
@@ -173,12 +173,13 @@ async def test_a_process_that_froze_is_replaced_and_writes_nothing_afterwards(
     mirror: Mirror, source: ScriptedSource, database: Database, account_id: str
 ) -> None:
     source.post(account_id, *some(12))
-    frozen, page = uuid.uuid4(), await source.page(account_id, None, soon())
+    frozen = uuid.uuid4()
+    page = await read_whole(await source.page(account_id, None, soon()), soon())
     await mirror.store.add_newest(account_id, page)
     assert await mirror.store.take(account_id, frozen)
     gap = await mirror.store.gap(account_id)
     assert gap is not None
-    late = await source.page(account_id, gap.cursor, soon())
+    late = await read_whole(await source.page(account_id, gap.cursor, soon()), soon())
     await run_out(database, account_id)
 
     await mirror.catch_up(account_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
@@ -25,12 +25,14 @@ from services.ledger_read.adapters.increase.transactions import (
     ListedTransaction,
     list_transactions,
 )
-from services.ledger_read.models import AccountHeading, Posting, PostingPage
+from services.ledger_read.models import AccountHeading, ListedPostings, Posting
 from services.ledger_read.ports import CursorRefused
 
 WIRES_AT_ONCE = 8
 WIRES_KEPT = 10_000
-"""In memory, so that the newest page, which each read of an account begins with, asks for new wires only."""
+"""In memory: a wire that was read for a posting's event is not read again for the list, nor when a page is read again
+after a failure.
+"""
 GROUP = "deposit"
 """Increase has no other accounts."""
 _POSTINGS = UUID("5d0c6a52-7c0b-4f6e-9d0e-3f9d0a6c1b11")
@@ -95,17 +97,21 @@ class IncreasePostings:
     async def heading(self, account_id: str, deadline: float) -> AccountHeading:
         return AccountHeading(await self._numbers.number(account_id, deadline), GROUP)
 
-    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> ListedPostings:
         try:
             page = await list_transactions(self._reader, account_id, cursor, deadline)
         except ProviderError as error:
             if cursor is not None and isinstance(error.__cause__, ProviderRefusal):
                 raise CursorRefused from error
             raise
-        postings = await gather_or_cancel(
-            (self.posting(row, deadline) for row in page.rows), name="postings"
-        )
-        return PostingPage(postings, page.next_cursor)
+
+        async def read(ids: Collection[str], deadline: float) -> list[Posting]:
+            rows = [row for row in page.rows if row.id in ids]
+            return await gather_or_cancel(
+                (self.posting(row, deadline) for row in rows), name="postings"
+            )
+
+        return ListedPostings([row.id for row in page.rows], page.next_cursor, read)
 
     async def posting(self, row: ListedTransaction, deadline: float) -> Posting:
         """The debit of a wire is known under the id of the wire, which is the key under which it was sent."""

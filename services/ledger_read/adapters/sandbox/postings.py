@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from uuid import UUID
 
 from libs.contracts.errors import ProviderError
@@ -12,7 +13,7 @@ from services.ledger_read.adapters.sandbox.financial_answers import AccountAnswe
 from services.ledger_read.adapters.sandbox.ledger_answers import PostingsAnswer, TransactionAnswer
 from services.ledger_read.adapters.sandbox.paging import broken_pages
 from services.ledger_read.adapters.sandbox.reading import Params, Reader
-from services.ledger_read.models import AccountHeading, Posting, PostingPage
+from services.ledger_read.models import AccountHeading, ListedPostings, Posting
 from services.ledger_read.ports import CursorRefused
 
 NEWEST_PAGE = 100
@@ -33,7 +34,7 @@ class SandboxPostings:
             raise lost_accounts([account_id])
         return AccountHeading(answer.account_number, answer.account_group)
 
-    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> ListedPostings:
         operation = "list_account_postings"
         path = f"/accounts/{segment(account_id)}/postings"
         params = [("limit", str(NEWEST_PAGE))]
@@ -47,7 +48,11 @@ class SandboxPostings:
             raise
         if any(row.account_id != account_id for row in answer.rows):
             raise broken_pages(operation, "of another account")
-        return PostingPage([_posting(row) for row in answer.rows], answer.next_cursor)
+
+        async def read(ids: Collection[str], _: float) -> list[Posting]:
+            return [_posting(row) for row in answer.rows if row.posting_id in ids]
+
+        return ListedPostings([row.posting_id for row in answer.rows], answer.next_cursor, read)
 
     async def _read(
         self,
