@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
@@ -14,6 +14,7 @@ from libs.contracts.accounts import Account
 from libs.contracts.bank_days import BANK_ZONE, today_at_the_bank
 from libs.contracts.errors import ProviderError
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_clients import open_account
 from tests.support.pace import pace
 
@@ -123,6 +124,39 @@ async def test_they_are_read_one_by_one_beside_an_account_of_others_that_cannot_
 
     assert [account.id for account in listed] == account_ids[::-1]
     assert requests["GET /accounts/{id}"] == MANY
+
+
+async def test_they_are_read_one_by_one_beside_interest_of_others_that_cannot_be_read(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account_ids = await open_many(bank)
+    others = await open_account(bank.increase)
+    await pay_interest(bank, others.id, 100, datetime.now(UTC))
+    of_another_shape = '{"id": "transaction_1"}'
+    monkeypatch.setattr("tests.support.increase_bank.lists.transaction", lambda _: of_another_shape)
+
+    listed, requests = await read(bank, account_ids)
+
+    assert [account.id for account in listed] == account_ids[::-1]
+    assert requests["GET /accounts/{id}"] == MANY
+
+
+@pytest.mark.parametrize("most_read_singly", [MANY, MANY - 1])
+async def test_while_a_list_cannot_be_asked_for_they_are_neither_read_one_by_one_nor_too_many(
+    bank: IncreaseLedgerBank,
+    monkeypatch: pytest.MonkeyPatch,
+    most_read_singly: int,
+) -> None:
+    monkeypatch.setattr(f"{MODULES}.accounts.MOST_READ_SINGLY", most_read_singly)
+    account_ids = await open_many(bank)
+    bank.running.bank.faults.put(FaultRule(operation="GET /accounts", kind="error"))
+    before = Counter(bank.running.bank.requests)
+
+    with pytest.raises(ProviderError) as failed:
+        await read(bank, account_ids)
+
+    assert failed.value.detail == ProviderError().detail
+    assert set(Counter(bank.running.bank.requests) - before) <= LISTS
 
 
 async def test_more_accounts_than_can_be_read_one_by_one_are_refused_before_they_are(

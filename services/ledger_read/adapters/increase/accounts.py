@@ -24,6 +24,7 @@ from libs.contracts.bank_days import BANK_ZONE
 from libs.contracts.errors import NotFound, ProviderError
 from libs.contracts.ownership import AccountHolder
 from libs.gathering import gather_or_cancel
+from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.increase.accounts import Account as IncreaseAccount
 from libs.providers.increase.accounts import retrieve_account
 from libs.providers.increase.external_accounts import retrieve_external_account
@@ -151,7 +152,9 @@ class IncreaseFinancial:
         are_too_many = len(account_ids) > MOST_READ_SINGLY
         try:
             listed = await self._lists.read(account_ids, deadline)
-        except ProviderError:
+        except ProviderError as error:
+            if not _is_unreadable(error):
+                raise
             # An object of others may be of a kind that this release does not know.
             listed = Listed()
         are_numbers_known = self._numbers.how_many_unknown(account_ids) <= MOST_READ_SINGLY
@@ -203,6 +206,12 @@ def _account(
         is_restricted=False,
         close_date=found.closed_at,
     )
+
+
+def _is_unreadable(error: ProviderError) -> bool:
+    """Whether Increase has answered, and the answer cannot be read: it will be the same again."""
+    cause = error.__cause__
+    return isinstance(cause, AttemptFailed) and cause.failure is Failure.UNREADABLE
 
 
 async def _newest_first(

@@ -16,7 +16,6 @@ from increase.types.transaction_list_params import CreatedAt
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.exact_json import decode
-from libs.providers.increase.client import Call
 from libs.providers.increase.lists import LARGEST_PAGE, CursorPage
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
@@ -46,6 +45,13 @@ class ListedTransaction(msgspec.Struct, frozen=True):
         return details if isinstance(details, dict) else {}
 
 
+class _Listed(msgspec.Struct):
+    """A page of the list, the newest first."""
+
+    data: list[ListedTransaction]
+    next_cursor: str | None
+
+
 def is_accrued_on_its_account(interest: ListedTransaction) -> bool:
     """Whether it is interest of the account into which it was paid: Increase may pay it into another one."""
     account_id = interest.account_id
@@ -72,7 +78,7 @@ async def list_transactions(
     if before is not None:
         created_at["before"] = before
 
-    async def call(sdk: AsyncIncrease) -> Any:
+    async def call(sdk: AsyncIncrease) -> _Listed:
         answer = await sdk.transactions.with_raw_response.list(
             account_id=account_id or omit,
             category={"in": list(categories)} if categories else omit,  # type: ignore[arg-type]
@@ -80,12 +86,15 @@ async def list_transactions(
             cursor=cursor or omit,
             limit=LARGEST_PAGE,
         )
-        return decode(answer.http_response.content)
+        return msgspec.convert(decode(answer.http_response.content), _Listed)
 
-    page = await _page("list_transactions", reader, account_id, call, deadline)
-    if account_id is not None and any(row.account_id != account_id for row in page.rows):
+    try:
+        page = await reader.read("list_transactions", call, deadline)
+    except NotKnown:
+        raise (ProviderError() if account_id is None else lost_accounts([account_id])) from None
+    if account_id is not None and any(row.account_id != account_id for row in page.data):
         raise reader.broken("list_transactions", "of another account")
-    return page
+    return CursorPage(page.data, page.next_cursor)
 
 
 async def get_transaction(
@@ -93,26 +102,8 @@ async def get_transaction(
 ) -> ListedTransaction:
     """Raises as `Reader.read`."""
 
-    async def call(sdk: AsyncIncrease) -> Any:
+    async def call(sdk: AsyncIncrease) -> ListedTransaction:
         answer = await sdk.transactions.with_raw_response.retrieve(transaction_id)
-        return decode(answer.http_response.content)
+        return msgspec.convert(decode(answer.http_response.content), ListedTransaction)
 
-    found = await reader.read("get_transaction", call, deadline)
-    try:
-        return msgspec.convert(found, ListedTransaction)
-    except msgspec.ValidationError as error:
-        raise ProviderError from error
-
-
-async def _page(
-    operation: str, reader: Reader, account_id: str | None, call: Call[Any], deadline: float
-) -> CursorPage[ListedTransaction]:
-    try:
-        answer = await reader.read(operation, call, deadline)
-    except NotKnown:
-        raise (ProviderError() if account_id is None else lost_accounts([account_id])) from None
-    try:
-        rows = msgspec.convert(answer["data"], list[ListedTransaction])
-        return CursorPage(rows, msgspec.convert(answer["next_cursor"], str | None))
-    except (msgspec.ValidationError, KeyError, TypeError) as error:
-        raise ProviderError from error
+    return await reader.read("get_transaction", call, deadline)
