@@ -74,7 +74,7 @@ LIST_CUSTOMER_ACCOUNTS = Operation(
     command=accounts.ListCustomerAccounts,
     reply=accounts.AccountList,
     message="Accounts found",
-    errors=PROVIDER,
+    errors=(NotFound, *PROVIDER),
     summary="List the customer's accounts",
 )
 LIST_EXTERNAL_ACCOUNTS = Operation(
@@ -86,7 +86,7 @@ LIST_EXTERNAL_ACCOUNTS = Operation(
     command=accounts.ListExternalAccounts,
     reply=list[accounts.LinkedExternalAccount],
     message="External accounts found",
-    errors=PROVIDER,
+    errors=(NotFound, *PROVIDER),
     summary="List the customer's linked external accounts, primary first",
     extension=True,
 )

@@ -8,6 +8,7 @@ from typing import Any
 from libs.contracts import accounts as contract
 from libs.contracts import ledger_read_operations as operations
 from libs.contracts.errors import NotFound
+from libs.contracts.ownership import CustomerOwner
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.bulkhead import Bulkhead
@@ -75,9 +76,7 @@ class AccountQueries:
     async def list_customer_accounts(
         self, principal: Principal, _: contract.ListCustomerAccounts, deadline: float
     ) -> Result:
-        customer = await self._ownership.customer(_customer_of(principal), deadline)
-        if customer.tenant != principal.tenant:
-            raise NotFound
+        customer = await self._customer(principal, deadline)
         ids = await self._ownership.account_ids(principal, deadline)
         items = await self._financial.summaries(ids, deadline)
         return Result(
@@ -87,8 +86,17 @@ class AccountQueries:
     async def list_external_accounts(
         self, principal: Principal, _: contract.ListExternalAccounts, deadline: float
     ) -> Result:
-        customer_id = _customer_of(principal)
-        return Result(await self._financial.external_accounts(customer_id, deadline))
+        customer = await self._customer(principal, deadline)
+        return Result(await self._financial.external_accounts(customer.customer_id, deadline))
+
+    async def _customer(self, principal: Principal, deadline: float) -> CustomerOwner:
+        """The one customer that a key of the customer family is bound to. Raises NotFound: it is not the tenant's."""
+        if principal.customer_id is None:
+            raise NotFound
+        customer = await self._ownership.customer(principal.customer_id, deadline)
+        if customer.tenant != principal.tenant:
+            raise NotFound
+        return customer
 
 
 _PARTNER_ITEM = tuple(contract.PartnerAccountSummary.model_fields)
@@ -96,10 +104,3 @@ _PARTNER_ITEM = tuple(contract.PartnerAccountSummary.model_fields)
 
 def _fields(account: contract.Account, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(account, name) for name in names}
-
-
-def _customer_of(principal: Principal) -> str:
-    """The one customer that a key of the customer family is bound to."""
-    if principal.customer_id is None:
-        raise NotFound
-    return principal.customer_id

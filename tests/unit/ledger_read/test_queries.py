@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from libs.contracts import ledger_read_operations as operations
 from libs.contracts.accounts import ListPartnerAccounts
 from libs.contracts.errors import NotFound, ProviderError, ProviderTimeout, Unavailable
+from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
@@ -298,6 +299,8 @@ async def test_a_broken_answer_is_a_provider_error_logged_without_its_content(
 async def test_linked_external_accounts_come_in_the_providers_order_with_the_last_four(
     service: Service,
 ) -> None:
+    service.onboarding.accounts = {"a_1": ("t_1", "c_1")}
+
     def linked(number: int) -> dict[str, Any]:
         return {
             "external_account_id": f"e_{number}",
@@ -324,7 +327,29 @@ async def test_linked_external_accounts_come_in_the_providers_order_with_the_las
     assert [item["primary"] for item in listed] == [True, False, False]
 
 
+@pytest.mark.parametrize(
+    "operation", [operations.LIST_CUSTOMER_ACCOUNTS, operations.LIST_EXTERNAL_ACCOUNTS]
+)
+async def test_a_customer_of_another_tenant_is_not_found_and_the_provider_not_asked(
+    service: Service, operation: Operation
+) -> None:
+    service.onboarding.accounts = {"a_1": ("t_1", "c_1")}
+    service.bank.add(account_answer("a_1"))
+    service.bank.answers["/external-accounts"] = (
+        200,
+        {"external_accounts": [], "next_cursor": None},
+    )
+    of_another = Principal("t_2", "Partner Two", Family.CUSTOMER, "sub_9", "c_1")
+
+    with pytest.raises(NotFound):
+        await service.ask(operation, of_another)
+
+    assert service.bank.seen == []
+    assert NotFound in operation.errors
+
+
 async def test_pages_in_a_circle_end_in_an_error(service: Service) -> None:
+    service.onboarding.accounts = {"a_1": ("t_1", "c_1")}
     page = {"external_accounts": [], "next_cursor": "o1"}
     service.bank.answers["/external-accounts"] = (200, page)
 
