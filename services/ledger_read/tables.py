@@ -110,6 +110,22 @@ posting_gap = Table(
     Column("cursor", Text, nullable=False),
 )
 
+posting_named = Table(
+    "posting_named",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("provider_id", Text, primary_key=True),
+    Column("transaction_id", Text, nullable=False),
+    Column("tx_uuid", UUID_TYPE, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("settled_at", INSTANT, nullable=False),
+    Column("amount", Numeric, CheckConstraint("amount >= 0"), nullable=False),
+    Column("is_debit", Boolean, nullable=False),
+    Column("counterparty_name", Text),
+    Column("counterparty_id", Text),
+    Column("named_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
+)
+
 posting_block = Table(
     "posting_block",
     metadata,

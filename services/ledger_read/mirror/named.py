@@ -18,9 +18,9 @@ class NamedPostings:
         self._log = structlog.get_logger("mirror")
 
     async def add(self, account_id: str, posting: Posting) -> None:
-        """Store it if the account is mirrored beyond it, and it is not known. See `PostingStore.add_between`."""
+        """Store it if the account is mirrored beyond it, and it is not known. See `PostingStore.add_named`."""
         try:
-            if await self._store.add_between(account_id, posting):
+            if await self._store.add_named(account_id, posting):
                 self._log.info("posting_added_by_its_event", account_id=account_id)
         except asyncpg.IntegrityConstraintViolationError:
             # Readers of the account are told so; the feed has other accounts as well.

@@ -6,10 +6,14 @@ later one is of newer postings. While a segment does not reach an earlier one, n
 one known. A page's postings, the move of its gap and the counts of its blocks are one transaction, which holds the row
 of the account's mirror.
 
-A posting that the provider names by an event is stored by itself where it lies below a known one (`add_between`): the
+A posting that the provider names by an event is stored by itself where it lies below a known one (`add_named`): the
 provider may show it late, below its newest page, and no reading would come to it again. It belongs to the newest
 segment. It closes none of the gaps that there are, since these are closed by earlier segments only, and later ones end
 above it, at the postings that it lies below.
+
+One above all that are known is on the newest page of a reading that begins later. A reading that is under way may have
+a page without it, and be about to store postings above it. So it waits in `posting_named`, and is stored together with
+the first posting that it lies below.
 
 *Blocks* count the postings between two keys (`settled_at`, `transaction_id`), at most `LARGEST_BLOCK` of them, wherever
 on the calendar they lie: a page is found by adding up the blocks above it.
@@ -17,6 +21,7 @@ on the calendar they lie: a page is found by adding up the blocks above it.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -30,6 +35,10 @@ from services.ledger_read.models import Posting, PostingPage
 
 LARGEST_BLOCK = 2_000
 """Larger ones are divided. A page reads over one block at most, and adds up as many as the account has."""
+NAMED_SECONDS = 3600.0
+"""A posting waits in `posting_named` for at least this long, unless it is stored: longer than a reading takes, from the
+provider's answer to the commit. Older ones of an account are deleted at its next event.
+"""
 FILLING_SECONDS = 30.0
 """A process that fills gaps and writes no page within this time is replaced by another one."""
 
@@ -97,12 +106,26 @@ _DIVIDE = """
     INSERT INTO posting_block (account_id, settled_at, transaction_id, postings)
     SELECT $1, settled_at, transaction_id, postings FROM part WHERE part > 1
     """
-# In the newest segment: no gap that there is now ends at it.
-_PLACE_BETWEEN = """
-    SELECT segments FROM posting_mirror WHERE account_id = $1
-        AND EXISTS (SELECT FROM posting WHERE account_id = $1 AND settled_at > $2)
-        AND NOT EXISTS (SELECT FROM posting WHERE account_id = $1 AND provider_id = $3)
-    FOR UPDATE
+# Whether it is unknown and lies below a known one. An unknown one above all that are known is added to `posting_named`.
+# One of the same moment as a known one may lie below it.
+_PLACE_NAMED = """
+    WITH place AS (
+        SELECT EXISTS (SELECT FROM posting WHERE account_id = $1 AND settled_at >= $6) AS is_below
+        WHERE NOT EXISTS (SELECT FROM posting WHERE account_id = $1 AND provider_id = $2)
+    ), old AS (
+        DELETE FROM posting_named
+        WHERE account_id = $1 AND named_at < clock_timestamp() - make_interval(secs => $11)
+    ), above_all AS (
+        INSERT INTO posting_named (account_id, provider_id, transaction_id, tx_uuid, type, settled_at, amount, is_debit,
+            counterparty_name, counterparty_id)
+        SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 FROM place WHERE NOT is_below ON CONFLICT DO NOTHING
+    )
+    SELECT is_below FROM place
+    """
+_TAKE_NAMED = """
+    DELETE FROM posting_named WHERE account_id = $1 AND settled_at <= $2
+    RETURNING provider_id, transaction_id, tx_uuid, type, settled_at, amount, is_debit, counterparty_name,
+        counterparty_id
     """
 _GAPS = (
     "SELECT segment, cursor FROM posting_gap WHERE account_id = $1 ORDER BY segment DESC LIMIT 1"
@@ -147,9 +170,14 @@ class PostingStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    async def begin(self, account_id: str) -> None:
+        """From now on the account is mirrored: see `add_named`."""
+        async with self._database.driver() as connection:
+            await connection.execute(_BEGIN, account_id)
+
     async def compare(self, account_id: str, ids: Sequence[str]) -> Comparison:
         """The whole page is compared, also what lies below a known posting: one that the provider shows late, under the
-        time at which it was made, is found as long as it is on the newest page; below it, by its event (`add_between`).
+        time at which it was made, is found as long as it is on the newest page; below it, by its event (`add_named`).
 
         Args:
             ids: the provider's, of all postings of a page.
@@ -169,28 +197,34 @@ class PostingStore:
             segment = 1 + await connection.fetchval(_LOCK, account_id)
             await connection.execute(_SET_SEGMENTS, account_id, segment)
             reaches = await _reaches(connection, account_id, page, segment)
-            await _insert(connection, account_id, segment, page.postings)
+            newest_at = page.postings[0].settled_at
+            named = await connection.fetch(_TAKE_NAMED, account_id, newest_at)
+            postings = [*page.postings, *(Posting(**row) for row in named)]
+            await _insert(connection, account_id, segment, postings)
             if not reaches and page.next_cursor is not None:
                 await connection.execute(_OPEN_GAP, account_id, segment, page.next_cursor)
         return await self.gap(account_id) is not None
 
-    async def add_between(self, account_id: str, posting: Posting) -> bool:
-        """Store a posting that lies below a known one and is not known; whether it was stored.
+    async def add_named(self, account_id: str, posting: Posting) -> bool:
+        """Store a posting of a mirrored account that lies below a known one and is not known; whether it was stored.
 
-        One above all that are known is on the pages that the next read begins with. Only of a provider whose list is in
-        the order of `settled_at`.
+        One above all that are known is stored by `add_newest`, with the first one above it. Only of a provider whose
+        list is in the order of `settled_at`.
 
         Raises:
             asyncpg.IntegrityConstraintViolationError: another posting has its id of ours.
         """
         async with self._database.driver_transaction() as connection:
-            segment = await connection.fetchval(
-                _PLACE_BETWEEN, account_id, posting.settled_at, posting.provider_id
-            )
+            # A statement of its own, so that the next one sees what a reading has stored that held the lock.
+            segment = await connection.fetchval(_LOCK, account_id)
             if segment is None:
                 return False
-            await _insert(connection, account_id, segment, [posting])
-        return True
+            is_below = await connection.fetchval(
+                _PLACE_NAMED, account_id, *dataclasses.astuple(posting), NAMED_SECONDS
+            )
+            if is_below:
+                await _insert(connection, account_id, segment, [posting])
+        return bool(is_below)
 
     async def gap(self, account_id: str) -> Gap | None:
         """The newest one."""

@@ -26,6 +26,16 @@ from tests.support.posting_source import ScriptedSource, posting, read_whole
 from tests.support.waiting import eventually
 
 
+async def named(database: Database, account_id: str) -> int:
+    """How many postings of events wait for a reading."""
+    async with database.driver() as connection:
+        return int(
+            await connection.fetchval(
+                "SELECT count(*) FROM posting_named WHERE account_id = $1", account_id
+            )
+        )
+
+
 async def test_a_history_is_read_once_and_afterwards_one_page_at_a_time(
     mirror: Mirror, source: ScriptedSource, account_id: str
 ) -> None:
@@ -81,7 +91,7 @@ async def test_a_posting_that_is_shown_late_below_the_newest_page_is_found_by_it
     late, newer = posting(at(2)), posting(at(50))
     source.histories[account_id].insert(3, late)
 
-    was_stored = [await mirror.store.add_between(account_id, one) for one in (late, late, newer)]
+    was_stored = [await mirror.store.add_named(account_id, one) for one in (late, late, newer)]
     await mirror.catch_up(account_id)
 
     assert was_stored == [True, False, False]
@@ -98,11 +108,77 @@ async def test_a_posting_that_its_event_brings_into_a_gap_does_not_close_it(
     with pytest.raises(ProviderTimeout):
         await mirror.catch_up(account_id)
     # The last one of the page that is read next.
-    assert await mirror.store.add_between(account_id, source.histories[account_id][18])
+    assert await mirror.store.add_named(account_id, source.histories[account_id][18])
 
     await mirror.catch_up(account_id)
 
     assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 28)
+
+
+@pytest.mark.parametrize("earlier", [0, 3], ids=["the-first-page", "a-later-page"])
+async def test_a_posting_whose_event_comes_while_a_page_without_it_is_read_is_not_missed(
+    mirror: Mirror, source: ScriptedSource, account_id: str, earlier: int
+) -> None:
+    source.post(account_id, *some(earlier))
+    if earlier:
+        await mirror.catch_up(account_id)
+    late, above = posting(at(10)), posting(at(11))
+    source.post(account_id, above)
+    asked = len(source.asked)
+    source.may_answer.clear()
+    reading = asyncio.create_task(mirror.catch_up(account_id))
+
+    async def is_under_way() -> bool:
+        return len(source.asked) > asked
+
+    await eventually("the newest page is asked for", is_under_way)
+    source.histories[account_id].insert(earlier, late)
+    was_stored = await mirror.store.add_named(account_id, late)
+    source.may_answer.set()
+    await reading
+    # So many that the one that was late is below the next newest page, which reaches a known one.
+    source.post(account_id, *some(PAGE_SIZE - 1, 20))
+
+    await mirror.catch_up(account_id)
+
+    history = source.histories[account_id]
+    assert not was_stored
+    assert await mirror.page(account_id) == (newest_first(history), len(history))
+    assert await mirror.store.gap(account_id) is None
+
+
+async def test_a_posting_whose_event_comes_before_it_is_read_is_stored_once(
+    mirror: Mirror, source: ScriptedSource, database: Database, account_id: str
+) -> None:
+    source.post(account_id, *some(3))
+    await mirror.catch_up(account_id)
+    source.post(account_id, *some(2, 3))
+    for one in source.histories[account_id][3:]:
+        assert not await mirror.store.add_named(account_id, one)
+    waited = await named(database, account_id)
+
+    await mirror.catch_up(account_id)
+
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 5)
+    assert (waited, await named(database, account_id)) == (2, 0)
+
+
+async def test_postings_that_events_have_named_do_not_pile_up_where_an_account_is_not_read(
+    mirror: Mirror,
+    source: ScriptedSource,
+    database: Database,
+    account_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.ledger_read.mirror.store.NAMED_SECONDS", 0.0)
+    source.post(account_id, *some(3))
+    await mirror.catch_up(account_id)
+    source.post(account_id, *some(4, 3))
+
+    for one in source.histories[account_id][3:]:
+        await mirror.store.add_named(account_id, one)
+
+    assert await named(database, account_id) == 1
 
 
 async def test_an_event_of_an_account_that_is_not_mirrored_stores_nothing(
@@ -110,7 +186,7 @@ async def test_an_event_of_an_account_that_is_not_mirrored_stores_nothing(
 ) -> None:
     source.post(account_id, *some(1))
 
-    assert not await mirror.store.add_between(account_id, source.histories[account_id][0])
+    assert not await mirror.store.add_named(account_id, source.histories[account_id][0])
 
 
 async def test_postings_that_are_shown_late_are_found_though_they_are_more_than_a_page(
