@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 from increase.types import Account
+from structlog.testing import capture_logs
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
@@ -19,6 +20,7 @@ from services.ledger_read.adapters.increase.transactions import ListedTransactio
 from services.ledger_read.models import FeedEntry, WaitingEntry
 from services.ledger_read.waiting_entries import add as add_waiting
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.support.increase_bank.postings import post
 from tests.support.increase_clients import give_number, make_entity, open_account
 from tests.support.pace import pace
 
@@ -46,6 +48,19 @@ async def account_of_a_business(bank: IncreaseLedgerBank) -> Account:
     account = await open_account(bank.increase, entity)
     await give_number(bank.increase, account)
     return account
+
+
+def debit_of_an_unknown_wire(bank: IncreaseLedgerBank, account_id: str) -> None:
+    store = bank.running.bank.store
+    details = {
+        "account_number": "987654321",
+        "amount": 100,
+        "message_to_recipient": "Invoice 2047",
+        "routing_number": "021000021",
+        "transfer_id": "wire_transfer_unknown",
+    }
+    with store.writing():
+        post(store, account_id, -100, "wire_transfer_intention", details, description="A wire")
 
 
 def waiting(found: list[FeedEntry]) -> list[WaitingEntry]:
@@ -139,6 +154,36 @@ async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) 
     mine = await bank.open_account()
 
     assert opened_accounts(await entries(bank)) == [None, mine.account_id]
+
+
+async def test_a_wire_of_an_account_of_others_is_not_read(bank: IncreaseLedgerBank) -> None:
+    others = await open_account(bank.increase)
+    debit_of_an_unknown_wire(bank, others.id)
+    mine = await bank.open_account()
+
+    found = await entries(bank)
+
+    assert opened_accounts(found) == [None, mine.account_id]
+    assert "GET /wire_transfers/{id}" not in bank.running.bank.requests
+
+
+async def test_a_wire_that_the_bank_does_not_know_is_logged_as_such(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_account()
+    debit_of_an_unknown_wire(bank, opened.account_id)
+    before = await entries(bank)
+
+    with capture_logs() as logs, pytest.raises(UndecodableEntry) as stopped:
+        await entries(bank, cursor_of(before))
+
+    assert stopped.value.entry.type == "transaction.created"
+    [line] = [line for line in logs if line["log_level"] == "error"]
+    assert (line["event"], line["wire_id"], line["account_id"]) == (
+        "wire_of_a_posting_unknown_to_provider",
+        "wire_transfer_unknown",
+        opened.account_id,
+    )
 
 
 async def test_an_account_that_onboarding_owns_late_is_reported_from_its_opening_on(

@@ -57,14 +57,15 @@ class _Reported:
 
     Args:
         kind: the event's type of ours; None when the object is in a state that is not reported.
+        resource: (the account's owner) -> the resource's id and the event's data. What they take from further objects
+            is read then, so that no account of others needs it.
         state: as in `ReportedEvent`.
         passed: of an ACH request: the request as it was in each earlier state, oldest first.
     """
 
     account_id: str
     kind: str | None
-    resource_id: str
-    data: Callable[[AccountHolder], Awaitable[Model]]
+    resource: Callable[[AccountHolder], Awaitable[tuple[str, Model]]]
     state: str | None = None
     passed: Sequence[AchRequest] = ()
 
@@ -212,27 +213,27 @@ class IncreaseFinancialFeed:
     def _account(self, event: Event, kind: str | None, deadline: float) -> _Reported:
         account_id = event.associated_object_id
 
-        async def data(holder: AccountHolder) -> AccountEventData:
+        async def resource(holder: AccountHolder) -> tuple[str, Model]:
             account = await self._financial.account(account_id, deadline)
             shown = dict(account) | {"account_number": account.account_number[-4:]}
-            return AccountEventData(**shown, customer_id=holder.customer_id)
+            return account_id, AccountEventData(**shown, customer_id=holder.customer_id)
 
-        return _Reported(account_id, kind, account_id, data, state=kind)
+        return _Reported(account_id, kind, resource, state=kind)
 
     async def _transaction(self, event: Event, deadline: float) -> _Reported:
         row = await get_transaction(self._reader, event.associated_object_id, deadline)
-        posting = await self._postings.posting(row, deadline)
-        await self._named.add(row.account_id, posting)
 
-        async def data(holder: AccountHolder) -> TransactionEventData:
+        async def resource(holder: AccountHolder) -> tuple[str, Model]:
+            posting = await self._postings.posting(row, deadline)
+            await self._named.add(row.account_id, posting)
             heading = await self._postings.heading(row.account_id, deadline)
             shown = dict(posting.to_transaction(heading))
             shown["account_number"] = heading.account_number[-4:]
-            return TransactionEventData(
+            return posting.transaction_id, TransactionEventData(
                 **shown, account_id=row.account_id, customer_id=holder.customer_id
             )
 
-        return _Reported(row.account_id, "transaction.created", posting.transaction_id, data)
+        return _Reported(row.account_id, "transaction.created", resource)
 
     async def _ach_created(self, event: Event, deadline: float) -> _Reported:
         return await self._ach(event, deadline, is_new=True)
@@ -249,12 +250,13 @@ class IncreaseFinancialFeed:
         is_reported = is_new or request.status != "pending"
         kind = f"ach.{'created' if is_new else request.status}" if is_reported else None
 
-        async def data(holder: AccountHolder) -> AchEventData:
-            return AchEventData(**dict(request), customer_id=holder.customer_id)
+        async def resource(holder: AccountHolder) -> tuple[str, Model]:
+            data = AchEventData(**dict(request), customer_id=holder.customer_id)
+            return request.reference_id, data
 
         state = None if is_new else request.status
         passed = [] if is_new else passed_states(transfer)
-        return _Reported(transfer.account_id, kind, request.reference_id, data, state, passed)
+        return _Reported(transfer.account_id, kind, resource, state, passed)
 
     async def _statement(self, event: Event, deadline: float) -> _Reported:
         statement = await self._reader.read(
@@ -264,14 +266,15 @@ class IncreaseFinancialFeed:
         )
         period = to_period(statement)
 
-        async def data(holder: AccountHolder) -> StatementEventData:
-            return StatementEventData(
+        async def resource(holder: AccountHolder) -> tuple[str, Model]:
+            data = StatementEventData(
                 **dict(period),
                 account_id=statement.account_id,
                 customer_id=holder.customer_id,
             )
+            return period.statement_id, data
 
-        return _Reported(statement.account_id, "statement.available", period.statement_id, data)
+        return _Reported(statement.account_id, "statement.available", resource)
 
 
 async def _with_events(
@@ -290,12 +293,13 @@ async def _with_events(
         )
         for request in reported.passed
     )
+    resource_id, data = await reported.resource(holder)
     newest = ReportedEvent(
         event_type=EVENT_TYPES[reported.kind],
         customer_id=holder.customer_id,
-        resource_id=reported.resource_id,
+        resource_id=resource_id,
         occurred_at=event.created_at.astimezone(UTC),
-        data=await reported.data(holder),
+        data=data,
         state=reported.state,
     )
     return dataclasses.replace(entry, event=newest, earlier=earlier)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
+import structlog
 from cachetools import LRUCache
 
 from libs.contracts.errors import ProviderError
@@ -25,6 +26,7 @@ from services.ledger_read.adapters.increase.transactions import (
     ListedTransaction,
     list_transactions,
 )
+from services.ledger_read.adapters.refused_reads import NotKnown
 from services.ledger_read.models import AccountHeading, ListedPostings, Posting
 from services.ledger_read.ports import CursorRefused
 
@@ -93,6 +95,7 @@ class IncreasePostings:
         self._numbers = numbers
         self._places = asyncio.Semaphore(WIRES_AT_ONCE)
         self._wires: LRUCache[str, _Wire] = LRUCache(WIRES_KEPT)
+        self._log = structlog.get_logger("financial")
 
     async def heading(self, account_id: str, deadline: float) -> AccountHeading:
         return AccountHeading(await self._numbers.number(account_id, deadline), GROUP)
@@ -135,13 +138,19 @@ class IncreasePostings:
         wire_id = str(row.details.get("transfer_id"))
         if (known := self._wires.get(wire_id)) is not None:
             return known
-        async with self._places:
-            wire = await self._reader.of_account(
-                row.account_id,
-                "get_wire",
-                lambda sdk: retrieve_wire(sdk, wire_id),
-                deadline,
+        try:
+            async with self._places:
+                wire = await self._reader.read(
+                    "get_wire", lambda sdk: retrieve_wire(sdk, wire_id), deadline
+                )
+        except NotKnown:
+            self._log.error(
+                "wire_of_a_posting_unknown_to_provider",
+                wire_id=wire_id,
+                transaction_id=row.id,
+                account_id=row.account_id,
             )
+            raise ProviderError from None
         found = self._wires[wire_id] = _Wire(
             our_id=parse_id(wire.idempotency_key) if wire.idempotency_key else None,
             creditor_name=wire.creditor.name if wire.creditor else None,
