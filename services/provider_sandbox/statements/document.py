@@ -37,6 +37,8 @@ ABOUT_X, ABOUT_WIDTH = 114.0, 59.0
 TOP_BAND = 30.0
 FOOT = 262.0
 """Below this (millimetres from the top) there is only the foot of the page."""
+LOWEST_NOTE = 264.6
+"""The note always has room below the closing balance: between the last row of a full page and the rule of its foot."""
 ROW, LINE = 5.8, 3.6
 """The height of a row with one line of text, and of each line more."""
 FIRST_PAGE_ROWS, PAGE_ROWS = 23, 41
@@ -100,7 +102,6 @@ class StatementDocument(Sheet):
         self._facts = facts
         self._balance = facts.opening
         self._shaded = False
-        self._in_table = True
         self.set_title(f"Statement {_day(facts.start)} to {_day(facts.end)}")
         self.set_author(BANK)
         self.set_lang("en-US")
@@ -117,11 +118,8 @@ class StatementDocument(Sheet):
         facts = self._facts
         assert self._balance == facts.closing, "the lines are not those that the facts count"
         self._marker(f"Closing balance on {_day(facts.end)}", facts.closing)
-        if self.y + 12 > FOOT:
-            self._in_table = False
-            self.add_page()
         self.use_font("", 7)
-        self.put(LEFT, self.y + 7, NOTE, GREY)
+        self.put(LEFT, min(self.y + 7, LOWEST_NOTE), NOTE, GREY)
         return bytes(self.output())
 
     # What FPDF calls at each page's beginning and end.
@@ -133,8 +131,7 @@ class StatementDocument(Sheet):
             self._summary()
         else:
             self._running_head()
-        if self._in_table:
-            self._table_head()
+        self._table_head()
 
     def footer(self) -> None:
         self.rule(LEFT, RIGHT, 266.5, HAIRLINE)

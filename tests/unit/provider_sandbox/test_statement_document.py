@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from services.provider_sandbox.statements.document import Facts, Line, StatementDocument
+from services.provider_sandbox.statements.document import NOTE, Facts, Line, StatementDocument
 from services.provider_sandbox.statements.lettering import written
 from tests.support.pdf import texts_of_pages
 
@@ -81,6 +81,14 @@ def test_every_page_has_its_number_and_the_heads_of_the_columns() -> None:
         assert {"Date", "Description", "Debit", "Credit", "Balance"} <= set(texts)
     assert sum(texts.count("Jane Roe") for texts in pages) == 500
     assert "600.00" in pages[-1]
+
+
+@pytest.mark.parametrize(("rows", "pages"), [(22, 1), (23, 2), (63, 2), (64, 3)])
+def test_the_note_is_on_the_page_of_the_closing_balance(rows: int, pages: int) -> None:
+    drawn_pages = texts_of_pages(drawn([line("1.00")] * rows))
+
+    assert len(drawn_pages) == pages
+    assert {"Closing balance on March 31, 2025", NOTE} <= set(drawn_pages[-1])
 
 
 @pytest.mark.parametrize(
