@@ -157,6 +157,7 @@ class Continuity:
 
     Args:
         transit_seconds: how long after this life was first seen a write of an earlier life may still take effect.
+        on_checked: called in the transaction in which a life is recorded as checked, with nothing newly missing.
         went_back: reports a case that was opened, within `REPORT_SECONDS`. It is called again, by any process, until it
             returns without an error.
     """
@@ -167,11 +168,13 @@ class Continuity:
         sources: Sequence[NewestRecords],
         *,
         transit_seconds: float,
+        on_checked: Callable[[AsyncConnection], Awaitable[None]] | None = None,
         went_back: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._database = database
         self._sources = sources
         self._transit_seconds = transit_seconds
+        self._on_checked = on_checked
         self._went_back = went_back
         self._comparison: _Comparison | None = None
         self._log = structlog.get_logger("continuity")
@@ -283,7 +286,9 @@ class Continuity:
             await connection.execute(statements.LOCK, life)
             # A server that took over meanwhile has another life, and is compared by itself.
             recorded = await connection.execute(statements.RECORD, life | {"missing": missing})
-            new: list[str] = recorded.scalar_one_or_none() or []
+            new: list[str] | None = recorded.scalar_one_or_none()
+            if new == [] and self._on_checked is not None:
+                await self._on_checked(connection)
         if new:
             WENT_BACK.set(1)
             self._log.error("database_went_back", records=len(new), first=new[0])

@@ -7,12 +7,18 @@ from sqlalchemy import Double, func, select
 from libs.contracts.errors import OutcomePending
 from libs.persistence.async_engine import AsyncConnection
 
-_HAS_LOST_HISTORY = select(func.lost_history_seconds(type_=Double).is_not(None))
+_LOST_HISTORY_SECONDS = select(func.lost_history_seconds(type_=Double))
 
 
 async def has_lost_history(connection: AsyncConnection) -> bool:
     """Whether a provider may hold what was sent in a history that this database lost."""
-    return bool((await connection.execute(_HAS_LOST_HISTORY)).scalar_one())
+    return await lost_history_seconds(connection) is not None
+
+
+async def lost_history_seconds(connection: AsyncConnection) -> float | None:
+    """How long ago, at least, a provider was sent what this database may have lost; None when it lost nothing."""
+    seconds: float | None = (await connection.execute(_LOST_HISTORY_SECONDS)).scalar_one()
+    return seconds
 
 
 async def require_nothing_lost(connection: AsyncConnection) -> None:

@@ -12,6 +12,7 @@
 4. Without keys, nothing is sent while an earlier send may still be on its way.
 5. Once the provider may have forgotten the key, the write is never sent again: it is looked up, then left to an
    operator.
+6. A write that may have been called off in a history that was lost is looked up, and not sent.
 
 The caller commits, before `write_once`, that a send begins (`Attempt`); no transaction is open during the call.
 """
@@ -107,12 +108,14 @@ class Attempt:
         deadline: Unix seconds; the attempt ends by then.
         send_seconds: how long the attempt may take from its beginning to `deadline`.
         earlier: None when certainly nothing was sent under the key before.
+        only_looked_up: the write may have been called off in a history that was lost. `earlier` is not None then.
     """
 
     key: UUID
     deadline: float
     send_seconds: float
     earlier: Earlier | None
+    only_looked_up: bool = False
 
 
 class ProviderWrite(Protocol[AnswerT_co]):
@@ -143,6 +146,8 @@ async def write_once(write: ProviderWrite[AnswerT], attempt: Attempt) -> Outcome
     found = await write.find(attempt.key, attempt.deadline)
     if not isinstance(found, Absent):
         return _looked_up(found)
+    if attempt.only_looked_up:
+        return Unknown("it may have been called off in a history that was lost", sent=False)
     if not write.capabilities.may_resend(
         attempt.earlier.first_sent_seconds_ago, attempt.send_seconds
     ):

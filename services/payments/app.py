@@ -38,7 +38,7 @@ from services.payments.metrics import OPEN, PAST, count_for_ever, measure_for_ev
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
 from services.payments.replaying import accept_anew
-from services.payments.repository import wires
+from services.payments.repository import sends, wires
 from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.waiting import COUNTS
@@ -66,6 +66,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             database,
             [NewestRecords("core", core.newest, wires.compare)],
             transit_seconds=transit_seconds,
+            on_checked=sends.make_pending_due,
             went_back=RequestedReconciliation(caller, process.service),
         )
         rules = settings.rules()

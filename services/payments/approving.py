@@ -20,7 +20,7 @@ from libs.handling.periodic import repeat
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
-from libs.persistence.lost_history import has_lost_history
+from libs.persistence.lost_history import has_lost_history, lost_history_seconds
 from services.payments import states
 from services.payments.models import WireRecord
 from services.payments.reasons import Why
@@ -84,15 +84,20 @@ async def decline(
     wire: WireRecord,
     comment: str,
     command_id: UUID | None = None,
+    *,
+    absent_after_seconds: float | None = None,
 ) -> WireRecord:
     """Cancel the wire, whose row is locked.
+
+    Args:
+        absent_after_seconds: see `require_certainly_unsent`.
 
     Raises:
         InvalidState, ApproverIsInitiator: as `approve`.
         Unavailable: it is not known whether it was sent.
     """
     _require_decidable(wire, principal)
-    await require_certainly_unsent(connection)
+    await require_certainly_unsent(connection, absent_after_seconds=absent_after_seconds)
     canceled = states.advance(
         wire,
         WireState.CANCELED,
@@ -142,12 +147,19 @@ async def approve_as_operator(
 
 
 async def decline_as_operator(
-    database: Database, principal: Principal, transaction_id: UUID, *, reason: str
+    database: Database,
+    principal: Principal,
+    transaction_id: UUID,
+    *,
+    reason: str,
+    absent_after_seconds: float | None = None,
 ) -> WireRecord:
     """Decline a wire of any customer. Raises NotFound, InvalidState, Unavailable."""
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
-        declined = await decline(connection, principal, wire, reason)
+        declined = await decline(
+            connection, principal, wire, reason, absent_after_seconds=absent_after_seconds
+        )
         await record(
             connection,
             principal,
@@ -188,11 +200,22 @@ async def expire(database: Database) -> int:
     return len(expired)
 
 
-async def require_certainly_unsent(connection: AsyncConnection) -> None:
-    """Raises Unavailable, which no key keeps: this database may have gone back, as after each start of its server until
-    it is checked, and the bank may have had a send that it does not know of.
+async def require_certainly_unsent(
+    connection: AsyncConnection, *, absent_after_seconds: float | None = None
+) -> None:
+    """Of a wire whose row is locked, and of which this database knows no send.
+
+    Args:
+        absent_after_seconds: the bank was asked just now, and does not have the wire. So long after a send began it has
+            arrived, or never will. None: the bank was not asked.
+
+    Raises:
+        Unavailable: no key keeps it. This database may have gone back, as after each start of its server until it is
+            checked, and the bank may have had a send that it does not know of.
     """
-    if await has_lost_history(connection):
+    lost_seconds = await lost_history_seconds(connection)
+    is_absent = absent_after_seconds is not None and (lost_seconds or 0.0) >= absent_after_seconds
+    if lost_seconds is not None and not is_absent:
         raise Unavailable("It is being found out whether the wire was sent. Try again later.")
 
 

@@ -159,6 +159,8 @@ class Begun:
 
     Args:
         earlier: the sends before that may have been made.
+        is_held_back: it may have been canceled, declined or refused in a history that this database lost: the bank is
+            asked about it, and it is not sent.
         deadline: of the calls to the bank, in Unix seconds. Taken before the transaction in which the send began: a
             driver that stalls after it must not send what an operator has decided meanwhile.
     """
@@ -166,6 +168,7 @@ class Begun:
     wire: WireRecord
     earlier: Earlier | None
     deadline: float
+    is_held_back: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -74,17 +74,26 @@ async def resolve_wire(
 
 
 async def cancel_wire(
-    database: Database, principal: Principal, transaction_id: UUID, *, reason: str
+    database: Database,
+    principal: Principal,
+    transaction_id: UUID,
+    *,
+    reason: str,
+    absent_after_seconds: float | None = None,
 ) -> WireRecord:
     """Cancel a wire of which certainly nothing was sent. Its sender is then answered `invalid_state`.
+
+    Args:
+        absent_after_seconds: see `approving.require_certainly_unsent`.
 
     Raises:
         NotFound: there is no such wire.
         InvalidState: it may have been sent, or is over.
+        Unavailable: it is not known whether it was sent.
     """
     async with database.transaction() as connection:
         _, wire = await _locked(connection, transaction_id)
-        await require_unsent(connection, wire)
+        await require_unsent(connection, wire, absent_after_seconds=absent_after_seconds)
         why = Why(WireReason.CANCELED_BY_OPERATOR, comment=reason)
         wire = await _advanced(connection, wire, WireState.CANCELED, why, by=principal.actor)
         await sends.make_due(connection, wire.send_command)
@@ -98,13 +107,15 @@ async def cancel_wire(
     return wire
 
 
-async def require_unsent(connection: AsyncConnection, wire: WireRecord) -> None:
+async def require_unsent(
+    connection: AsyncConnection, wire: WireRecord, *, absent_after_seconds: float | None = None
+) -> None:
     """Raises InvalidState: a send of the wire, whose row is locked, may have begun; Unavailable: it is not known."""
     if not (wire.is_pending or wire.waits_for_approval):
         raise InvalidState(f"The wire is {wire.state}.")
     if wire.is_unknown:
         raise InvalidState("The wire is being sent.")
-    await require_certainly_unsent(connection)
+    await require_certainly_unsent(connection, absent_after_seconds=absent_after_seconds)
 
 
 async def _locked(
@@ -147,8 +158,8 @@ async def _seconds_in_transit(
     connection: AsyncConnection, wire: WireRecord, transit_seconds: float
 ) -> float:
     """For how long the last send of a wire may still arrive."""
-    lost = await send_marks.lost_history(connection, wire.send_command)
-    earlier = with_lost_history(wire.earlier_sends, lost)
+    lost = await send_marks.lost_history(connection, wire)
+    earlier = with_lost_history(wire.earlier_sends, lost.sends if lost else None)
     return 0.0 if earlier is None else earlier.seconds_in_transit(transit_seconds)
 
 

@@ -37,7 +37,12 @@ from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
 
+# `life_started_at`: the start of the database server in whose life the command was first accepted; null in commands of
+# earlier releases. A restored or promoted database has another life than the one that its rows name.
 inbox = shared_inbox.to_metadata(metadata)
+inbox.append_column(
+    Column("life_started_at", INSTANT, server_default=func.pg_postmaster_start_time())
+)
 Index("inbox_request", inbox.c.request_id)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):

@@ -36,6 +36,11 @@ PAUSE_SECONDS = 6.0
 """While nothing is about to fail; see `Load.in_flight`."""
 PAUSE_AFTER_FAILURE_SECONDS = 3.0
 """At most, so that callers soon notice that they are served again."""
+TRANSIT = {"BANKSIDE_PROVIDER_TRANSIT_SECONDS": "5"}
+"""So long after a start of the database, and one attempt more, records are compared with the bank's, and until then
+wires of before are not sent; see `libs.persistence.continuity`. The bank is on this machine: nothing is on its way to
+it for longer.
+"""
 FUNDS = Decimal(100_000_000)
 DEADLINE_SECONDS = 6.0
 """Of the gateway, on a quiet machine: callers are told `outcome_pending` after 3 s."""

@@ -23,7 +23,7 @@ import pytest_asyncio
 
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from tests.e2e.wires.hands import WIRES
-from tests.faults.load import Command, Kind, Load, new_load, waits
+from tests.faults.load import TRANSIT, Command, Kind, Load, new_load, waits
 from tests.faults.test_forgotten_keys import keys_are_forgotten
 from tests.support.api import Answer
 from tests.support.infrastructure import Environment
@@ -40,10 +40,6 @@ FINAL_SECONDS = 60.0
 AT_ONCE = 16
 PAUSE_SECONDS = 3.0
 """Of callers. Shorter than elsewhere: one of two commands counts, and there is one caller of updates."""
-TRANSIT = {"BANKSIDE_PROVIDER_TRANSIT_SECONDS": "5"}
-"""So long after the restore, and one attempt more, records are compared with the bank's; see
-`libs.persistence.continuity`. The bank is on this machine: nothing is on its way to it for longer.
-"""
 ASKED_EVERY_SECONDS = 1.0
 FORGETFUL = {
     "BANKSIDE_SANDBOX_KEY_HOURS": "0.001",

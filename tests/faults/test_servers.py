@@ -24,7 +24,7 @@ from tests.faults.event_consumer import (
     the_guides_program_takes,
     with_consumer,
 )
-from tests.faults.load import Kind, Load, new_load, waits
+from tests.faults.load import TRANSIT, Kind, Load, new_load, waits
 from tests.support.api import signed_headers
 from tests.support.event_bus import event_bus, made_up_events
 from tests.support.infrastructure import Environment
@@ -66,7 +66,8 @@ async def mortal(empty_environment: Environment, tmp_path: Path) -> AsyncIterato
         events = RecordedEvents(rabbitmq.amqp_url)
         await events.begin()
         consumer_url = await asyncio.to_thread(with_consumer, rabbitmq)
-        stack = await opened.enter_async_context(running_stack(environment, tmp_path, **waits()))
+        settings = waits() | TRANSIT
+        stack = await opened.enter_async_context(running_stack(environment, tmp_path, **settings))
         live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
         load = await opened.enter_async_context(new_load(live, "mortal"))
         await rabbitmq.settled()

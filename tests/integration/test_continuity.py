@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,7 @@ from libs.persistence import continuity
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared, Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
+from libs.persistence.lost_history import has_lost_history
 from libs.providers.newest_records import NewestPage
 from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.infrastructure import Environment
@@ -365,6 +368,25 @@ async def test_an_operator_who_declares_a_restore_has_the_database_compared_all_
     assert await cases(database) == [["ada: restored by hand", "bank: w_1"]]
 
 
+async def test_the_statement_of_the_production_page_opens_a_case_before_payments_starts(
+    database: Database, check: Continuity
+) -> None:
+    page = (Path(__file__).parents[2] / "deploy" / "PRODUCTION.md").read_text()
+    [statement] = re.findall(r'-c "(INSERT INTO payments\.database_life .+)"', page)
+    await check.check()
+    async with database.transaction() as connection:
+        restored = f"UPDATE database_life SET started_at = started_at - {A_DAY_OR_SO}"
+        await connection.execute(text(restored))
+
+    async with database.transaction() as connection:
+        await connection.exec_driver_sql(statement)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await check.check()
+
+    assert not await is_trusted(database)
+    assert await cases(database) == [["restored to 10:15 UTC"]]
+
+
 async def test_a_declared_restore_is_not_trusted_before_it_is_compared_and_closed(
     database: Database, check: Continuity
 ) -> None:
@@ -676,6 +698,26 @@ async def test_a_case_is_told_of_once(database: Database, bank: Bank) -> None:
     await check.check()
 
     assert told == [True]
+
+
+async def test_what_waits_for_a_check_is_told_of_one_that_finds_nothing_missing(
+    database: Database, bank: Bank
+) -> None:
+    told: list[bool] = []
+
+    async def on_checked(connection: AsyncConnection) -> None:
+        told.append(await has_lost_history(connection))
+
+    source = NewestRecords(bank.provider, bank.fetch, bank.compare)
+    check = Continuity(database, [source], transit_seconds=TRANSIT_SECONDS, on_checked=on_checked)
+    await check.check()
+    await check.check()
+    await start_long_ago(database)
+    bank.holds = ["w_1"]
+
+    await check.check()
+
+    assert told == [False]
 
 
 async def test_operators_declare_list_and_close_a_restore_by_the_command_line(

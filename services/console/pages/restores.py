@@ -24,8 +24,9 @@ CLOSE = Action(
     operation=o.CLOSE_RESTORES,
     seen=("missing",),
     effect="Closes all open cases of the service, which are listed here: says that what was missing has been seen to,"
-    " so that the service sends at once again, without asking the provider before each first send. It is refused where"
-    " more is missing by then.",
+    " so that the service sends at once again, without asking the provider before each first send. Payments sends the"
+    " wires that it held back: cancel those that were canceled in the lost time first. It is refused where more is"
+    " missing by then.",
     done="The cases are closed.",
     danger=True,
     then="/restores",

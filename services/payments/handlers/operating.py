@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from uuid import UUID
 
-from libs.contracts.errors import BanksideError, InvalidState, NotFound
+from libs.contracts.errors import BanksideError, InvalidState, NotFound, Unavailable
 from libs.contracts.ids import id_of, parse_id
 from libs.contracts.operating import search
 from libs.contracts.operating import wires as contract
@@ -17,6 +17,7 @@ from libs.contracts.wires import WireState
 from libs.handling.queries import QueryHandler
 from libs.persistence import open_commands
 from libs.persistence.engine import Database
+from libs.persistence.lost_history import lost_history_seconds
 from libs.persistence.open_commands import OpenCommand
 from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
@@ -131,12 +132,16 @@ class OperatingWires:
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def cancel_wire(
-        self, principal: Principal, command: contract.OperatorCancelWire, _: float
+        self, principal: Principal, command: contract.OperatorCancelWire, deadline: float
     ) -> Result:
         transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
             wire = await cancel_wire(
-                self._database, principal, transaction_id, reason=command.reason
+                self._database,
+                principal,
+                transaction_id,
+                reason=command.reason,
+                absent_after_seconds=await self._absent_after_seconds(transaction_id, deadline),
             )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
@@ -152,12 +157,16 @@ class OperatingWires:
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def decline_wire(
-        self, principal: Principal, command: contract.OperatorDeclineWire, _: float
+        self, principal: Principal, command: contract.OperatorDeclineWire, deadline: float
     ) -> Result:
         transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
             wire = await decline_as_operator(
-                self._database, principal, transaction_id, reason=command.reason
+                self._database,
+                principal,
+                transaction_id,
+                reason=command.reason,
+                absent_after_seconds=await self._absent_after_seconds(transaction_id, deadline),
             )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
@@ -198,12 +207,39 @@ class OperatingWires:
         self, transaction_id: UUID, deadline: float
     ) -> tuple[contract.WireAtProvider | None, str | None]:
         """What core banking says of the wire, or the code of the error that keeps it from saying so."""
-        patience = min(deadline - ANSWER_SECONDS, time.time() + PROVIDER_SECONDS)
         try:
-            shown = await self._core.look_up(transaction_id, patience)
+            shown = await self._core.look_up(transaction_id, _patience(deadline))
         except BanksideError as error:
             return None, error.code
         return _at_provider(shown), None
+
+    async def _absent_after_seconds(self, transaction_id: UUID, deadline: float) -> float | None:
+        """What `approving.require_certainly_unsent` takes. The bank is asked only where this database may lack a send
+        that would have arrived by now.
+
+        Raises:
+            InvalidState: the bank has the wire.
+            Unavailable: the bank cannot be asked.
+        """
+        async with self._database.transaction() as connection:
+            lost_seconds = await lost_history_seconds(connection)
+        if lost_seconds is None or lost_seconds < self._transit_seconds:
+            return None
+        try:
+            shown = await self._core.look_up(transaction_id, _patience(deadline))
+        except BanksideError as error:
+            raise Unavailable(
+                "The bank has to be asked about the wire, and gives no answer. Try again later."
+            ) from error
+        if shown is not None:
+            raise InvalidState(
+                "The bank has the wire: that it was sent is what this database lost."
+            )
+        return self._transit_seconds
+
+
+def _patience(deadline: float) -> float:
+    return min(deadline - ANSWER_SECONDS, time.time() + PROVIDER_SECONDS)
 
 
 def _place(wire: WireRecord) -> Place:

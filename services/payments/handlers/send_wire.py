@@ -22,7 +22,7 @@ from libs.handling.commands import Drive
 from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments.business_days import after_business_days
-from services.payments.handlers.sending import Sending
+from services.payments.handlers.sending import Sending, begun_of
 from services.payments.models import Begun, Payee, Step, WireRecord
 from services.payments.ports import Ownership
 from services.payments.repository import policies, send_marks, send_writes, wires
@@ -97,7 +97,13 @@ class SendWireHandler:
         """By group commit; None when the customer has a policy, and nothing was recorded."""
         deadline = self._sending.deadline()
         intended = await drive.commit(send_writes.INTENT, wire)
-        return None if intended.has_policy else Begun(wire, intended.earlier, deadline)
+        if intended.has_policy:
+            return None
+        begun = begun_of(wire, None, intended.lost, deadline)
+        if begun.is_held_back:
+            async with drive.transaction() as connection:
+                await send_marks.withdraw_send(connection, wire.transaction_id)
+        return begun
 
     async def _intend_by_policy(self, drive: Drive, wire: WireRecord, payee: Payee) -> Begun:
         """One wire of a customer after the other: however many arrive at once, the limits hold."""
@@ -109,8 +115,11 @@ class SendWireHandler:
                 if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
                     wire = self._waiting(wire)
                 await wires.insert_new(connection, wire)
-                earlier = await send_marks.lost_history(connection, wire.transaction_id)
-        return Begun(wire, earlier, deadline)
+                lost = await send_marks.lost_history(connection, wire)
+                begun = begun_of(wire, None, lost, deadline)
+                if begun.is_held_back:
+                    await send_marks.withdraw_send(connection, wire.transaction_id)
+        return begun
 
     def _waiting(self, wire: WireRecord) -> WireRecord:
         first = replace(wire.history[0], state=WireState.PENDING_APPROVAL)

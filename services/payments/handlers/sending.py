@@ -17,7 +17,7 @@ from libs.handling.commands import Drive
 from libs.handling.driving import RENEWALS
 from libs.persistence.async_engine import AsyncConnection
 from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
-from libs.providers.writing import Attempt, with_lost_history, write_once
+from libs.providers.writing import Attempt, Earlier, with_lost_history, write_once
 from libs.runtime.crash import crash_point
 from services.payments import states
 from services.payments.metrics import SENDS
@@ -25,6 +25,7 @@ from services.payments.models import Begun, WireRecord
 from services.payments.ports import Acceptance, CoreBanking
 from services.payments.reasons import NOTHING_TO_SAY, error_of, why_refused
 from services.payments.repository import send_marks, send_writes
+from services.payments.repository.send_marks import LostHistory
 from services.payments.views import wire_result
 
 SEND_SECONDS = 10.0
@@ -54,13 +55,13 @@ class Sending:
 
     async def begin(self, connection: AsyncConnection, wire: WireRecord, deadline: float) -> Begun:
         """Begin the send of a recorded wire, or go on with that of an earlier drive. Its row is locked by this
-        transaction, before which `deadline` was taken.
+        transaction, before which `deadline` was taken. Of a wire that is held back no send begins.
         """
-        lost = await send_marks.lost_history(connection, wire.transaction_id)
-        earlier = with_lost_history(wire.earlier_sends, lost)
-        if wire.is_pending:
+        lost = await send_marks.lost_history(connection, wire)
+        begun = begun_of(wire, wire.earlier_sends, lost, deadline)
+        if wire.is_pending and not begun.is_held_back:
             await send_marks.begin_send(connection, wire.transaction_id)
-        return Begun(wire, earlier, deadline)
+        return begun
 
     async def finish(self, drive: Drive, begun: Begun) -> Result:
         """The answer to the command that sends the wire.
@@ -81,7 +82,13 @@ class Sending:
             OutcomePending: it is not known yet.
         """
         wire = begun.wire
-        attempt = Attempt(wire.transaction_id, begun.deadline, self._send_seconds, begun.earlier)
+        attempt = Attempt(
+            wire.transaction_id,
+            begun.deadline,
+            self._send_seconds,
+            begun.earlier,
+            only_looked_up=begun.is_held_back,
+        )
         outcome = await write_once(self._core.send_wire(wire), attempt)
         match outcome:
             case Accepted():
@@ -99,7 +106,7 @@ class Sending:
                     crash_point("payments.withdrawing")
                 crash_point("payments.withdrawn")
             case Unknown():
-                SENDS.labels("unknown").inc()
+                SENDS.labels("held_back" if begun.is_held_back else "unknown").inc()
                 await self._conclude_unknown(drive, begun, outcome)
         raise OutcomePending
 
@@ -107,6 +114,9 @@ class Sending:
         """After an attempt that sent nothing, the send before it is the last again, from which transit is counted."""
         if outcome.needs_operator:
             self._log.error("wire_needs_an_operator", transaction_id=str(begun.wire.transaction_id))
+        if begun.is_held_back:
+            self._log.warning("wire_held_back", transaction_id=str(begun.wire.transaction_id))
+            return
         if outcome.sent or begun.wire.last_sent_at is None:
             return
         async with drive.transaction() as connection:
@@ -134,6 +144,22 @@ class Sending:
                 accepted=version.was_accepted,
             )
         return standing
+
+
+def begun_of(
+    wire: WireRecord, known: Earlier | None, lost: LostHistory | None, deadline: float
+) -> Begun:
+    """The wire whose send begins now, or goes on.
+
+    Args:
+        known: the sends before of which this database knows.
+        lost: what this database may have lost of the wire.
+        deadline: see `Begun`.
+    """
+    if lost is None:
+        return Begun(wire, known, deadline)
+    earlier = with_lost_history(known, lost.sends)
+    return Begun(wire, earlier, deadline, is_held_back=lost.may_end_it)
 
 
 def verdict_reply(wire: WireRecord) -> Result:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Double, bindparam, func, null, select, update
+from sqlalchemy import Double, any_, bindparam, false, func, null, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.wires import WireState
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.tables import seconds_since
+from libs.persistence.tables import UUID_TYPE, seconds_since
 from libs.providers.writing import Earlier
+from services.payments.models import WireRecord
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
@@ -37,7 +40,24 @@ _LOST_HISTORY = select(
     func.least(
         seconds_since(inbox.c.accepted_at), func.lost_history_began_seconds(type_=Double)
     ).label("first_seconds"),
-).where(inbox.c.command_id == bindparam("id"))
+    func.coalesce(inbox.c.life_started_at == func.pg_postmaster_start_time(), false()).label(
+        "is_of_this_life"
+    ),
+).where(inbox.c.command_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
+
+
+@dataclass(frozen=True, slots=True)
+class LostHistory:
+    """What this database may have lost of one wire.
+
+    Args:
+        sends: those that the bank may have had.
+        may_end_it: that the wire was canceled, declined or refused may be lost, too: its command was accepted before
+            this life of the database.
+    """
+
+    sends: Earlier
+    may_end_it: bool
 
 
 async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
@@ -61,16 +81,21 @@ async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> No
     await connection.execute(_WITHDRAW_SEND, {"id": transaction_id})
 
 
-async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Earlier | None:
-    """The sends of one wire that this database may have lost; None when it lost none."""
-    row = (await connection.execute(_LOST_HISTORY, {"id": transaction_id})).one()
-    return sends_in_lost_history(row.lost_seconds, row.first_seconds)
+async def lost_history(connection: AsyncConnection, wire: WireRecord) -> LostHistory | None:
+    """What this database may have lost of the wire; None when it lost nothing."""
+    commands = [wire.transaction_id, wire.send_command]
+    rows = (await connection.execute(_LOST_HISTORY, {"ids": commands})).all()
+    return lost_of_wire(
+        rows[0].lost_seconds,
+        max(row.first_seconds or 0.0 for row in rows),
+        is_of_this_life=all(row.is_of_this_life for row in rows),
+    )
 
 
-def sends_in_lost_history(
-    lost_seconds: float | None, first_seconds: float | None
-) -> Earlier | None:
-    """The sends of a wire that this database may have lost; None when it lost none.
+def lost_of_wire(
+    lost_seconds: float | None, first_seconds: float | None, *, is_of_this_life: bool
+) -> LostHistory | None:
+    """What this database may have lost of a wire; None when it lost nothing.
 
     The last such send was not after this life of the database began. The first one was not before the command was
     accepted, unless the acceptance was lost too: then the bank is asked by the wire's id, which it does not forget.
@@ -79,7 +104,8 @@ def sends_in_lost_history(
         lost_seconds: what `lost_history_seconds()` returned.
         first_seconds: the age of the wire's command in the inbox, or, where that is less, of all that was lost: a wire
             may have waited for approval for days before.
+        is_of_this_life: all commands that ask for the wire were accepted in this life.
     """
     if lost_seconds is None:
         return None
-    return Earlier(first_seconds or 0.0, lost_seconds)
+    return LostHistory(Earlier(first_seconds or 0.0, lost_seconds), may_end_it=not is_of_this_life)

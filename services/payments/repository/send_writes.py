@@ -20,10 +20,10 @@ from libs.handling.group_commit import Write, fenced_write
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
-from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
 from services.payments.repository import contradictions, send_marks, wires
 from services.payments.repository.contradictions import Contradiction
+from services.payments.repository.send_marks import LostHistory
 from services.payments.views import wire_event
 
 _INTEND = """
@@ -35,7 +35,7 @@ _INTEND = """
             purpose, state, at, event_id, event_type, event_body, creditor, actor, trace)
         LIMIT cardinality($1)
     ), leased AS (
-        SELECT asked.*, i.accepted_at, i.request_id, EXISTS (
+        SELECT asked.*, i.accepted_at, i.life_started_at, i.request_id, EXISTS (
             SELECT 1 FROM wire_policy p WHERE p.tenant = asked.tenant AND p.customer_id = asked.customer_id
         ) AS has_policy
         FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
@@ -55,7 +55,8 @@ _INTEND = """
         FROM leased WHERE NOT has_policy
     )
     SELECT command_id, has_policy, (SELECT lost_history_seconds()) AS lost_seconds,
-        extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds
+        extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds,
+        coalesce(life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life
     FROM leased
     """
 
@@ -97,11 +98,11 @@ class Intended:
 
     Args:
         has_policy: the wire was not recorded: limits and approval are to be looked at first.
-        earlier: the sends that a database which went back may have lost; None otherwise.
+        lost: what a database that went back may have lost of it; None otherwise.
     """
 
     has_policy: bool
-    earlier: Earlier | None
+    lost: LostHistory | None
 
 
 async def _intend(
@@ -131,7 +132,11 @@ async def _intend(
     return {
         row["command_id"]: Intended(
             has_policy=row["has_policy"],
-            earlier=send_marks.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"]),
+            lost=send_marks.lost_of_wire(
+                row["lost_seconds"],
+                row["accepted_seconds"],
+                is_of_this_life=row["is_of_this_life"],
+            ),
         )
         for row in rows
     }

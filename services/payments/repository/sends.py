@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import bindparam, func, not_, null, select, update
+from sqlalchemy import Interval, bindparam, func, not_, null, select, update
 
-from libs.contracts.errors import InternalError
+from libs.contracts.errors import InternalError, OutcomePending
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.principal import Principal
+from libs.handling.running import RETRIES
 from libs.handling.stored_commands import principal_of
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from services.payments.tables import inbox
 
 _OPEN_PRINCIPAL = select(inbox.c.principal).where(
@@ -27,6 +30,30 @@ _MAKE_DUE = (
     )
     .values(due_at=func.clock_timestamp(), parked_at=null(), parked_because=null(), faults=0)
 )
+
+_MAKE_PENDING_DUE = (
+    update(inbox)
+    .where(
+        is_chosen(
+            inbox.c.command_id,
+            select(inbox.c.command_id)
+            .where(
+                inbox.c.finished_at.is_(None),
+                inbox.c.parked_at.is_(None),
+                inbox.c.last_error == OutcomePending.code,
+                # One that an operator holds is due later than after any pause.
+                inbox.c.due_at.between(
+                    func.statement_timestamp(),
+                    func.statement_timestamp() + bindparam("longest", type_=Interval),
+                ),
+            )
+            .order_by(inbox.c.command_id)
+            .with_for_update(skip_locked=True),
+        )
+    )
+    .values(due_at=func.clock_timestamp())
+)
+LONGEST_PAUSE = timedelta(seconds=RETRIES.longest_seconds * (1 + RETRIES.jitter))
 
 
 async def is_open(connection: AsyncConnection, principal: Principal, transaction_id: UUID) -> bool:
@@ -50,3 +77,8 @@ async def make_due(connection: AsyncConnection, command_id: UUID) -> None:
     A send that is being forgotten is left alone: nothing of it was started, and there is no wire.
     """
     await connection.execute(_MAKE_DUE, {"id": command_id})
+
+
+async def make_pending_due(connection: AsyncConnection) -> None:
+    """Have all commands driven now whose outcome is pending, but for those that are parked or held by an operator."""
+    await connection.execute(_MAKE_PENDING_DUE, {"longest": LONGEST_PAUSE})

@@ -23,8 +23,9 @@ from tests.faults.campaign.report import table
 from tests.faults.campaign.run import run
 from tests.faults.campaign.server_faults import CLUSTER_FAULTS, DatabaseDiskFull
 from tests.faults.campaign.servers import running_cluster
+from tests.faults.load import TRANSIT
 
-CLUSTERED = {"BANKSIDE_QUERY_QUEUES": "quorum"}
+CLUSTERED = {"BANKSIDE_QUERY_QUEUES": "quorum"} | TRANSIT
 LOGS = ROOT / ".local" / "faults"
 RATE = 16.0
 """Operations a second."""

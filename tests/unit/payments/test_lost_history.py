@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
@@ -9,17 +10,35 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import InvalidState, LimitExceeded, NotFound, OutcomePending
+from libs.contracts.errors import (
+    InvalidState,
+    LimitExceeded,
+    NotFound,
+    OutcomePending,
+    Unavailable,
+)
+from libs.contracts.operating import wires as contract
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
 from services.payments import approving
+from services.payments.handlers.operating import OperatingWires
 from services.payments.models import WireRecord
 from services.payments.policies import Policy
-from services.payments.repository import wires
+from services.payments.repository import sends, wires
 from services.payments.rules import Rules
 from tests.support.database_life import distrusted
-from tests.unit.payments.bench import KEY_SECONDS, MINE, Bench
+from tests.unit.payments.bench import (
+    COMMAND,
+    KEY_SECONDS,
+    MINE,
+    TRANSIT_SECONDS,
+    Bench,
+    EveryAccountIsOwned,
+)
+
+OPERATOR = Principal("", "", Family.OPERATOR, "sub_operator", operator="ada")
+DECIDED = "The customer was told that it is canceled."
 
 
 @pytest.fixture(autouse=True)
@@ -97,19 +116,18 @@ async def test_a_wire_that_waited_for_days_is_sent_while_a_restarted_database_is
 async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_was_lost(
     bench: Bench,
 ) -> None:
-    operator = Principal("", "", Family.OPERATOR, "sub_operator", operator="ada")
     transaction_id = await bench.waiting()
     async with bench.database.transaction() as connection:
         late = "UPDATE wires SET approval_expires_at = now() - interval '1 hour' WHERE transaction_id = :id"
         await connection.execute(text(late), {"id": transaction_id})
 
     with pytest.raises(InvalidState):
-        await approve_as(operator, bench, transaction_id)
+        await approve_as(OPERATOR, bench, transaction_id)
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
     async with distrusted(bench.database, lost_seconds=5, began_seconds=5):
         with pytest.raises(InvalidState):
             await bench.approve(transaction_id, second)
-        approved = await approve_as(operator, bench, transaction_id)
+        approved = await approve_as(OPERATOR, bench, transaction_id)
 
     assert approved.state is WireState.PENDING_SUBMISSION
     async with bench.database.transaction() as connection:
@@ -162,3 +180,213 @@ async def test_a_limit_is_no_final_answer_to_an_approval_that_was_lost(bench: Be
 
     with pytest.raises(LimitExceeded):
         await bench.approve(transaction_id, second)
+
+
+async def accepted_before(bench: Bench, *commands: UUID, life: str = "restored") -> None:
+    """As if the commands had been accepted in an earlier life of the database, or by a release that did not note it."""
+    earlier = {"restored": "life_started_at - interval '1 day'", "not noted": "NULL"}[life]
+    async with bench.database.transaction() as connection:
+        await connection.execute(
+            text(f"UPDATE inbox SET life_started_at = {earlier} WHERE command_id = ANY(:ids)"),
+            {"ids": list(commands)},
+        )
+
+
+@pytest.mark.parametrize("life", ["restored", "not noted"])
+async def test_a_wire_of_before_a_restore_that_the_bank_does_not_know_is_not_sent_while_it_may_be_canceled(
+    bench: Bench, life: str
+) -> None:
+    leased = await bench.wire()
+    await accepted_before(bench, leased.command_id, life=life)
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.send(leased)
+        held_back = await bench.found(leased)
+        with pytest.raises(Unavailable):
+            await bench.cancel(leased.command_id)
+    sent_before = bench.core.received["send_wire"]
+
+    await bench.send(leased)
+
+    assert not held_back.is_unknown, "nothing of it was sent"
+    assert sent_before == 0
+    assert bench.core.executed == {str(leased.command_id): 1}
+
+
+async def test_a_send_of_before_a_restore_that_never_arrived_is_not_repeated_either(
+    bench: Bench,
+) -> None:
+    leased = await bench.wire(first_sent_seconds_ago=TRANSIT_SECONDS)
+    last_sent_at = (await bench.found(leased)).last_sent_at
+    await accepted_before(bench, leased.command_id)
+
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.send(leased)
+
+    assert bench.core.received["send_wire"] == 0
+    assert (await bench.found(leased)).last_sent_at == last_sent_at
+
+
+@pytest.mark.parametrize("policy", [None, Policy(daily_count=10)], ids=["no policy", "a policy"])
+async def test_a_wire_that_was_asked_for_before_a_restore_and_not_recorded_is_not_sent_either(
+    bench: Bench, policy: Policy | None
+) -> None:
+    leased = await bench.accepted()
+    if policy is not None:
+        await bench.set_policy(policy)
+    await accepted_before(bench, leased.command_id)
+
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.send(leased)
+
+    assert bench.core.received["send_wire"] == 0
+    assert not (await bench.found(leased)).is_unknown
+
+
+async def test_a_wire_of_before_a_restore_that_the_bank_has_is_recorded(bench: Bench) -> None:
+    leased = await bench.wire()
+    bench.core.carry_out_before(str(leased.command_id), COMMAND)
+    await accepted_before(bench, leased.command_id)
+
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        await bench.send(leased)
+
+    assert bench.core.received["send_wire"] == 0
+    assert (await bench.found(leased)).state is WireState.SUBMITTED
+
+
+async def test_a_wire_that_may_have_been_declined_is_not_sent_once_it_is_approved(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    await accepted_before(bench, transaction_id)
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+    approval = await bench.accepted_approval(transaction_id, second)
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.approve(transaction_id, second, leased=approval)
+    sent_before = bench.core.received["send_wire"]
+
+    await bench.approve(transaction_id, second, leased=approval, attempt=2)
+
+    assert sent_before == 0
+    assert bench.core.executed == {str(transaction_id): 1}
+
+
+async def test_an_approval_of_before_a_restore_sends_no_wire_of_after_it(bench: Bench) -> None:
+    """The wire was repeated after the restore, and the approval, which had found none, was driven on."""
+    transaction_id = await bench.waiting()
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+    approval = await bench.accepted_approval(transaction_id, second)
+    await accepted_before(bench, approval.command_id)
+
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.approve(transaction_id, second, leased=approval)
+
+    assert bench.core.received["send_wire"] == 0
+
+
+def operating(bench: Bench) -> OperatingWires:
+    return OperatingWires(
+        bench.database, bench.bank, EveryAccountIsOwned(), Rules(), transit_seconds=TRANSIT_SECONDS
+    )
+
+
+async def cancel_as_operator(bench: Bench, transaction_id: UUID) -> None:
+    command = contract.OperatorCancelWire(transaction_id=str(transaction_id), reason=DECIDED)
+    await operating(bench).cancel_wire(OPERATOR, command, time.time() + 10)
+
+
+async def decline_as_operator(bench: Bench, transaction_id: UUID) -> None:
+    command = contract.OperatorDeclineWire(transaction_id=str(transaction_id), reason=DECIDED)
+    await operating(bench).decline_wire(OPERATOR, command, time.time() + 10)
+
+
+async def state_of(bench: Bench, transaction_id: UUID) -> WireState:
+    async with bench.database.transaction() as connection:
+        wire = await wires.find_any(connection, transaction_id)
+    assert wire is not None
+    return wire.state
+
+
+async def test_an_operator_cancels_a_wire_that_the_bank_does_not_have_while_sends_may_be_lost(
+    bench: Bench,
+) -> None:
+    leased = await bench.wire()
+    await accepted_before(bench, leased.command_id)
+
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        await cancel_as_operator(bench, leased.command_id)
+
+    with pytest.raises(InvalidState):
+        await bench.send(leased)
+    assert (await bench.found(leased)).history[-1].comment == DECIDED
+    assert bench.core.received["send_wire"] == 0
+
+
+async def test_an_operator_declines_a_wire_that_the_bank_does_not_have_while_sends_may_be_lost(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        await decline_as_operator(bench, transaction_id)
+
+    assert await state_of(bench, transaction_id) is WireState.CANCELED
+
+
+async def test_an_operator_cancels_no_wire_of_which_a_lost_send_may_still_arrive(
+    bench: Bench,
+) -> None:
+    leased, waiting = await bench.wire(), await bench.waiting()
+
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS - 5, began_seconds=60):
+        with pytest.raises(Unavailable):
+            await cancel_as_operator(bench, leased.command_id)
+        with pytest.raises(Unavailable):
+            await decline_as_operator(bench, waiting)
+
+    assert bench.core.received["get_wire"] == 0
+
+
+async def test_an_operator_cancels_no_wire_that_the_bank_has(bench: Bench) -> None:
+    leased = await bench.wire()
+    bench.core.carry_out_before(str(leased.command_id), COMMAND)
+
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        with pytest.raises(InvalidState) as refused:
+            await cancel_as_operator(bench, leased.command_id)
+
+    assert "The bank has the wire" in refused.value.detail
+    assert (await bench.found(leased)).is_pending
+
+
+async def test_an_operator_cancels_no_wire_while_the_bank_gives_no_answer(bench: Bench) -> None:
+    leased = await bench.wire()
+    bench.core.faults["error"] = 1
+
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        with pytest.raises(Unavailable) as refused:
+            await cancel_as_operator(bench, leased.command_id)
+
+    assert "gives no answer" in refused.value.detail
+
+
+async def test_what_waited_for_the_check_of_a_life_is_driven_at_once(bench: Bench) -> None:
+    pending, held, parked = [await bench.accepted() for _ in range(3)]
+    await bench.let_go(pending, seconds=30)
+    await bench.let_go(held, seconds=300)
+    await bench.let_go(parked, seconds=30)
+    async with bench.database.transaction() as connection:
+        parks = "UPDATE inbox SET parked_at = now() WHERE command_id = :id"
+        await connection.execute(text(parks), {"id": parked.command_id})
+
+    async with bench.database.transaction() as connection:
+        await sends.make_pending_due(connection)
+
+    assert await bench.rests_for(pending) <= 0
+    assert await bench.rests_for(held) > 60
+    assert await bench.rests_for(parked) > 0

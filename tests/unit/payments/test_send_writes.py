@@ -17,11 +17,11 @@ from sqlalchemy import text
 from libs.contracts.wires import WireReason, WireState
 from libs.persistence import inbox, leased_writes
 from libs.persistence.leased_writes import LeasedValue
-from libs.providers.writing import Earlier
 from services.payments import states
 from services.payments.models import Step, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import send_writes, wires
+from services.payments.repository.send_marks import LostHistory
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 from tests.unit.payments.bench import COMMAND, CREDITOR, MINE, Bench
@@ -50,12 +50,12 @@ def intent(leased: inbox.Leased, **changes: object) -> LeasedValue[WireRecord]:
 
 async def intend(
     bench: Bench, intents: Sequence[LeasedValue[WireRecord]]
-) -> list[Earlier | BaseException | None]:
+) -> list[LostHistory | BaseException | None]:
     outcomes = await asyncio.gather(
         *(bench.group_commit.commit(send_writes.INTENT, one) for one in intents),
         return_exceptions=True,
     )
-    return [one if isinstance(one, BaseException) else one.earlier for one in outcomes]
+    return [one if isinstance(one, BaseException) else one.lost for one in outcomes]
 
 
 async def written(bench: Bench, leased: inbox.Leased) -> tuple[int, int, int]:

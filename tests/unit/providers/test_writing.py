@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID, uuid4
 
 import pytest
@@ -92,6 +92,17 @@ async def test_a_provider_that_cannot_be_asked_is_sent_nothing() -> None:
     found = await write_once(write, attempt(first_sent=5))
 
     assert (found, write.calls) == (Unknown("timed_out", sent=False), ["find"])
+
+
+@pytest.mark.parametrize("held", [Absent(), Accepted("acc_1"), NO])
+async def test_what_may_have_been_called_off_is_only_looked_up(held: Finding[str]) -> None:
+    write = Scripted([held])
+
+    found = await write_once(write, replace(attempt(first_sent=5), only_looked_up=True))
+
+    called_off = Unknown("it may have been called off in a history that was lost", sent=False)
+    assert found == (called_off if isinstance(held, Absent) else held)
+    assert write.calls == ["find"]
 
 
 @pytest.mark.parametrize("takes_keys", [True, False])
