@@ -130,6 +130,9 @@ def resolve(
 ) -> int:
     """Have the provider asked about a wire now; or, with --as, say what became of it.
 
+    A wire that is submitted is brought into the state that it has at the provider: after a restore, what the provider
+    reported of it may have come while the database lacked it.
+
     A decision is for a wire whose outcome is not known, after the bank was asked by other means: it ends the wire's
     send for good, and stays in the wire's history with its reason. While the last send may still arrive at the bank, a
     wire is not rejected: sending stops, and the answer says from when on to decide again.
@@ -169,7 +172,7 @@ def resolve(
         print_json(resolved.model_dump())
         return 0
     _show_line(resolved)
-    if decision is None:
+    if resolved.state is WireState.PENDING_SUBMISSION:
         console().print("The provider is being asked; `bankside wires show` tells what it says.")
     return 0
 

@@ -178,14 +178,12 @@ class WireReport:
     Args:
         transaction_id: ours, or text that the bank gives in its place.
         reason: the bank's words for why it is in that state, where it gives some.
-        earlier_states: in which the wire has been for certain, where the bank reports the last one only.
     """
 
     transaction_id: str
     wire_state: WireState
     occurred_at: datetime
     reason: str | None = None
-    earlier_states: tuple[WireState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

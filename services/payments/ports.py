@@ -10,6 +10,7 @@ from typing import Protocol
 from uuid import UUID
 
 from libs.contracts.principal import Principal
+from libs.contracts.wires import WireState
 from libs.providers.feed_entries import Fetch
 from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
@@ -45,10 +46,20 @@ class Ownership(Protocol):
 
 
 class Acceptance(Protocol):
-    """Core banking's answer for a wire that it accepted."""
+    """Core banking's answer for a wire that it accepted. One that was found may be in a later state by now."""
 
     @property
     def transaction_id(self) -> str: ...
+
+    @property
+    def state(self) -> WireState | None:
+        """None: the bank's word for it is not one that we know."""
+        ...
+
+    @property
+    def reason(self) -> str | None:
+        """The bank's words for why the wire is in its state, where it gives some."""
+        ...
 
 
 class CoreBanking(Protocol):

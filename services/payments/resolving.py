@@ -20,7 +20,7 @@ from libs.persistence.open_commands import OpenCommand
 from libs.providers.writing import with_lost_history
 from services.payments import states
 from services.payments.approving import require_certainly_unsent
-from services.payments.models import WireRecord
+from services.payments.models import WireAtBank, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import send_marks, sends, wires
 
@@ -71,6 +71,45 @@ async def resolve_wire(
             transaction_id=str(transaction_id),
         )
     raise held
+
+
+async def record_shown(
+    database: Database,
+    principal: Principal,
+    transaction_id: UUID,
+    shown: WireAtBank | None,
+    *,
+    reason: str,
+) -> WireRecord:
+    """Bring a wire that is submitted into the state in which the bank shows it. What the bank reported of it may have
+    come while it was not known here, as where a restored database got it back by its caller's repetition.
+
+    Raises:
+        NotFound: there is no such wire.
+        InvalidState: the bank does not know it, or in a state that cannot follow.
+    """
+    if shown is None:
+        raise InvalidState("The bank does not know the wire.")
+    if shown.state is None:
+        raise InvalidState(f"The bank has the wire in a state that is not known: {shown.status}.")
+    async with database.transaction() as connection:
+        _, wire = await _locked(connection, transaction_id)
+        try:
+            versions = states.catch_up(wire, shown.state, at=datetime.now(UTC), words=shown.reason)
+        except states.IllegalTransition as illegal:
+            raise InvalidState(f"The bank has the wire as {shown.state}: {illegal}.") from illegal
+        saved = await wires.save(connection, *versions)
+        assert saved, "its row is locked"
+        await sends.make_due(connection, wire.send_command)
+        await record(
+            connection,
+            principal,
+            "wires.resolve",
+            transaction_id=str(transaction_id),
+            decision=None,
+            reason=reason,
+        )
+    return versions[-1] if versions else wire
 
 
 async def cancel_wire(

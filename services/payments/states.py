@@ -90,3 +90,13 @@ def apply_report(
     latest = versions[-1] if versions else wire
     versions.append(advance(latest, state, at=at, why=why_reported(state, words)))
     return versions
+
+
+def catch_up(
+    wire: WireRecord, shown: State, *, at: datetime, words: str | None = None
+) -> list[WireRecord]:
+    """As `apply_report`, of a state that may be the last of several: a wire that was returned was completed before."""
+    versions: list[WireRecord] = []
+    for state in (State.COMPLETED, shown) if shown is State.RETURNED else (shown,):
+        versions += apply_report(versions[-1] if versions else wire, state, at=at, words=words)
+    return versions

@@ -128,6 +128,11 @@ class FakeCore:
             }
         )
 
+    def become(self, state: str, transaction_id: str, reason: str | None = None) -> None:
+        """The wire is in the state from now on, and the feed tells it."""
+        self.wires[transaction_id] |= {"state": state, "reason": reason}
+        self.tell(state, transaction_id, reason)
+
     def application(self) -> web.Application:
         application = web.Application()
         application.router.add_post("/core/wires", self._endpoint("send_wire", self._send))
@@ -254,8 +259,8 @@ class FakeCore:
 
 
 def shown(transaction_id: str, wire: dict[str, Any]) -> dict[str, Any]:
-    names = ("state", "amount", "account_id", "external_account_id")
-    return {"transaction_id": transaction_id, **{name: wire[name] for name in names}}
+    names = ("state", "amount", "account_id", "external_account_id", "reason")
+    return {"transaction_id": transaction_id, **{name: wire.get(name) for name in names}}
 
 
 def refusal(status: int, code: str) -> Answer:

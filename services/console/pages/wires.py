@@ -27,8 +27,11 @@ LIST = ListPage(
 )
 
 
-def _is_unknown(wire: Any) -> bool:
-    return bool(wire.outcome_unknown)
+def _may_be_resolved(wire: Any) -> bool:
+    """Of unknown outcome, or submitted here while the bank shows a later state: what it reported was missed."""
+    shown = wire.provider.state if wire.provider else None
+    is_behind = wire.state is WireState.SUBMITTED and shown not in (None, WireState.SUBMITTED)
+    return is_behind or bool(wire.outcome_unknown)
 
 
 def _may_be_unsent(wire: Any) -> bool:
@@ -67,10 +70,11 @@ RESOLVE = Action(
     path="/wires/{transaction_id}/resolve",
     operation=o.RESOLVE_WIRE,
     effect="Says what the bank did with this wire, for good: `submitted` and `rejected` stand in its history, which its"
-    " customer sees, and the customer is told by events. `ask` asks the bank again. Look at the bank's own side first.",
+    " customer sees, and the customer is told by events. `ask` asks the bank again; a wire that is submitted is brought"
+    " into the state that it has there. Look at the bank's own side first.",
     done="The wire is resolved.",
     done_by=_asked,
-    when=_is_unknown,
+    when=_may_be_resolved,
     danger=True,
 )
 CANCEL = Action(

@@ -67,12 +67,9 @@ def _apply(
         return _contradiction("news_of_unknown_wire", position, report, None)
     at = report.occurred_at
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
-    versions: list[WireRecord] = []
     try:
-        for state in report.earlier_states:
-            versions += states.apply_report(versions[-1] if versions else wire, state, at=at)
-        latest = versions[-1] if versions else wire
-        versions += states.apply_report(latest, report.wire_state, at=at, words=report.reason)
+        # The entry of a completion may have come while the wire was not known here, or be skipped.
+        versions = states.catch_up(wire, report.wire_state, at=at, words=report.reason)
     except states.IllegalTransition as error:
         return _contradiction(
             "news_of_illegal_transition", position, report, wire.state, str(error)

@@ -25,7 +25,7 @@ from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import naming, one_line
 from services.payments.repository import operating, wires
 from services.payments.repository.stored_wires import by_ids
-from services.payments.resolving import cancel_wire, resolve_wire
+from services.payments.resolving import cancel_wire, record_shown, resolve_wire
 from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.views import operator_wire
@@ -117,18 +117,28 @@ class OperatingWires:
         )
 
     async def resolve_wire(
-        self, principal: Principal, command: contract.ResolveWire, _: float
+        self, principal: Principal, command: contract.ResolveWire, deadline: float
     ) -> Result:
         transaction_id = id_of(command.transaction_id)
+        decision = DECISIONS[command.decision]
         with naming(transaction_id):
-            wire = await resolve_wire(
-                self._database,
-                principal,
-                transaction_id,
-                DECISIONS[command.decision],
-                reason=command.reason,
-                transit_seconds=self._transit_seconds,
-            )
+            if decision is None and await self._is_submitted(transaction_id):
+                wire = await record_shown(
+                    self._database,
+                    principal,
+                    transaction_id,
+                    await self._look_up(transaction_id, deadline),
+                    reason=command.reason,
+                )
+            else:
+                wire = await resolve_wire(
+                    self._database,
+                    principal,
+                    transaction_id,
+                    decision,
+                    reason=command.reason,
+                    transit_seconds=self._transit_seconds,
+                )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def cancel_wire(
@@ -225,17 +235,25 @@ class OperatingWires:
             lost_seconds = await lost_history_seconds(connection)
         if lost_seconds is None or lost_seconds < self._transit_seconds:
             return None
-        try:
-            shown = await self._core.look_up(transaction_id, _patience(deadline))
-        except BanksideError as error:
-            raise Unavailable(
-                "The bank has to be asked about the wire, and gives no answer. Try again later."
-            ) from error
-        if shown is not None:
+        if await self._look_up(transaction_id, deadline) is not None:
             raise InvalidState(
                 "The bank has the wire: that it was sent is what this database lost."
             )
         return self._transit_seconds
+
+    async def _is_submitted(self, transaction_id: UUID) -> bool:
+        async with self._database.transaction() as connection:
+            wire = await wires.find_any(connection, transaction_id)
+        return wire is not None and wire.state is WireState.SUBMITTED
+
+    async def _look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+        """Raises Unavailable: the bank gives no answer."""
+        try:
+            return await self._core.look_up(transaction_id, _patience(deadline))
+        except BanksideError as error:
+            raise Unavailable(
+                "The bank has to be asked about the wire, and gives no answer. Try again later."
+            ) from error
 
 
 def _patience(deadline: float) -> float:

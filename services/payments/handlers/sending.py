@@ -23,7 +23,7 @@ from services.payments import states
 from services.payments.metrics import SENDS
 from services.payments.models import Begun, WireRecord
 from services.payments.ports import Acceptance, CoreBanking
-from services.payments.reasons import NOTHING_TO_SAY, error_of, why_refused
+from services.payments.reasons import error_of, why_refused
 from services.payments.repository import send_marks, send_writes
 from services.payments.repository.send_marks import LostHistory
 from services.payments.views import wire_result
@@ -126,16 +126,22 @@ class Sending:
 
     async def _record(self, drive: Drive, wire: WireRecord, decision: Decision) -> WireRecord:
         """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""
-        refused = decision if isinstance(decision, Refused) else None
-        version = states.advance(
-            wire,
-            WireState.REJECTED if refused else WireState.SUBMITTED,
-            at=datetime.now(UTC),
-            why=why_refused(refused) if refused else NOTHING_TO_SAY,
-        )
+        now = datetime.now(UTC)
+        if isinstance(decision, Refused):
+            versions = [states.advance(wire, WireState.REJECTED, at=now, why=why_refused(decision))]
+        else:
+            accepted = decision.answer
+            state = accepted.state or WireState.SUBMITTED
+            versions = states.catch_up(wire, state, at=now, words=accepted.reason)
         crash_point("payments.recording")
-        standing = await drive.commit(send_writes.RECORD, version)
+        if len(versions) == 1:
+            standing = await drive.commit(send_writes.RECORD, versions[0])
+        else:
+            # The wire was found: what the bank reported before may have come while it was not known here.
+            async with drive.transaction() as connection:
+                standing = await send_writes.save_unless_moved_on(connection, versions)
         crash_point("payments.recorded")
+        version = versions[-1]
         if standing.was_accepted != version.was_accepted:
             self._log.error(
                 "provider_contradicts_record",

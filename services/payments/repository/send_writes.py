@@ -18,6 +18,7 @@ import msgspec
 
 from libs.handling.group_commit import Write, fenced_write
 from libs.persistence import inbox
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from services.payments.models import WireRecord
@@ -168,25 +169,34 @@ async def _record(
 
 
 async def _record_alone(database: Database, record: LeasedValue[WireRecord]) -> WireRecord:
-    """One, which waits for the wire's row. A contradiction is stored for reconciliation in the same transaction.
+    """One, which waits for the wire's row."""
+    async with inbox.fenced(database, record.command) as connection:
+        return await save_unless_moved_on(connection, [record.value])
+
+
+async def save_unless_moved_on(
+    connection: AsyncConnection, versions: Sequence[WireRecord]
+) -> WireRecord:
+    """Save the versions of one wire, with their events. The wire as it then is: where it has moved on meanwhile,
+    nothing is saved, and a contradiction is stored for reconciliation in the same transaction.
 
     By ordinary statements: the wire as it stands, with its history, decides whether there is a contradiction.
     """
-    async with inbox.fenced(database, record.command) as connection:
-        if await wires.save(connection, record.value):
-            return record.value
-        transaction_id = record.value.transaction_id
-        standing = (await wires.lock(connection, [transaction_id]))[transaction_id]
-        if standing.was_accepted != record.value.was_accepted:
-            await contradictions.add(
-                connection,
-                Contradiction(
-                    "provider_contradicts_record",
-                    str(transaction_id),
-                    ours=standing.state.value,
-                    theirs=record.value.state.value,
-                ),
-            )
+    version = versions[-1]
+    if await wires.save(connection, *versions):
+        return version
+    transaction_id = version.transaction_id
+    standing = (await wires.lock(connection, [transaction_id]))[transaction_id]
+    if standing.was_accepted != version.was_accepted:
+        await contradictions.add(
+            connection,
+            Contradiction(
+                "provider_contradicts_record",
+                str(transaction_id),
+                ours=standing.state.value,
+                theirs=version.state.value,
+            ),
+        )
     return standing
 
 

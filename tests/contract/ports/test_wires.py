@@ -67,11 +67,15 @@ async def find(bank: WireBank, wire: WireRecord) -> object:
     return await bank.core.send_wire(wire).find(wire.transaction_id, soon())
 
 
-def id_of(outcome: object) -> str:
-    """The wire that the bank says it accepted."""
+def acceptance_of(outcome: object) -> Acceptance:
     assert isinstance(outcome, Accepted), outcome
     answer: Acceptance = outcome.answer
-    return answer.transaction_id
+    return answer
+
+
+def id_of(outcome: object) -> str:
+    """The wire that the bank says it accepted."""
+    return acceptance_of(outcome).transaction_id
 
 
 async def carried_out(bank: WireBank, wire: WireRecord) -> list[tuple[str, Decimal]]:
@@ -92,6 +96,24 @@ async def test_a_wire_is_accepted_under_its_transaction_id_and_found_again(
 
     assert id_of(sent) == id_of(found) == str(wire.transaction_id)
     assert await carried_out(wire_bank, wire) == effect_of(wire)
+
+
+async def test_a_wire_is_found_in_the_state_that_it_has_by_now(wire_bank: WireBank) -> None:
+    wire = await funded_wire(wire_bank)
+    await send(wire_bank, wire)
+    before = await find(wire_bank, wire)
+    await wire_bank.complete(wire.transaction_id)
+    completed = await find(wire_bank, wire)
+    why_returned = await wire_bank.send_back(wire.transaction_id, "Account closed.")
+
+    returned = await find(wire_bank, wire)
+
+    assert [acceptance_of(each).state for each in (before, completed, returned)] == [
+        WireState.SUBMITTED,
+        WireState.COMPLETED,
+        WireState.RETURNED,
+    ]
+    assert acceptance_of(returned).reason == why_returned
 
 
 async def test_a_wire_is_looked_up_as_the_bank_has_it(wire_bank: WireBank) -> None:
@@ -343,8 +365,8 @@ def applied(wire: WireRecord, entries: list[FeedEntry]) -> list[tuple[WireState,
         report = entry.report
         if report is None or report.transaction_id != str(wire.transaction_id):
             continue
-        for state in (*report.earlier_states, report.wire_state):
-            words = report.reason if state is report.wire_state else None
-            versions = states.apply_report(wire, state, at=report.occurred_at, words=words)
-            wire = versions[-1] if versions else wire
+        versions = states.catch_up(
+            wire, report.wire_state, at=report.occurred_at, words=report.reason
+        )
+        wire = versions[-1] if versions else wire
     return [(step.state, step.reason_detail) for step in wire.history]

@@ -106,14 +106,14 @@ class FakeWireBank:
         del self.fake.keys[str(key)]
 
     async def complete(self, transaction_id: UUID) -> None:
-        self.fake.tell("completed", str(transaction_id))
+        self.fake.become("completed", str(transaction_id))
 
     async def reject(self, transaction_id: UUID, reason: str) -> str | None:
-        self.fake.tell("rejected", str(transaction_id), reason)
+        self.fake.become("rejected", str(transaction_id), reason)
         return reason
 
     async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
-        self.fake.tell("returned", str(transaction_id), reason)
+        self.fake.become("returned", str(transaction_id), reason)
         return reason
 
     async def carried_out(self, account_id: str) -> list[tuple[str, Decimal]]:

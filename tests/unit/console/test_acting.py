@@ -47,11 +47,14 @@ from libs.contracts.operating.webhooks import (
     OperatorRecovery,
 )
 from libs.contracts.operating.wires import (
+    GET_WIRE,
     RESOLVE_WIRE,
+    WireAtProvider,
     WireDecision,
 )
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
+from libs.contracts.wires import WireState
 from services.console.application import SUBJECTS
 from tests.unit.console.browser import Answer, console
 from tests.unit.console.gateway_double import AT
@@ -62,6 +65,7 @@ from tests.unit.console.samples import (
     gateway,
     saga_step,
     wire,
+    wire_detail,
 )
 
 RESOLVE = f"/wires/{WIRE_ID}/resolve"
@@ -132,6 +136,23 @@ async def test_an_action_says_what_it_does_then_takes_its_reason_and_says_it_is_
     assert "The bank is asked again." in after.text
     assert "The wire is resolved." not in after.text
     assert "The bank is asked again." not in later.text
+
+
+@pytest.mark.parametrize(
+    ("at_bank", "is_offered"), [(WireState.SUBMITTED, False), (WireState.COMPLETED, True)]
+)
+async def test_a_submitted_wire_is_resolved_where_the_bank_shows_a_later_state(
+    at_bank: WireState, is_offered: bool
+) -> None:
+    double = gateway()
+    shown = WireAtProvider(found=True, state=at_bank)
+    submitted = wire_detail(state=WireState.SUBMITTED, outcome_unknown=False, provider=shown)
+    double.answer(GET_WIRE, submitted)
+
+    async with console(double) as browser:
+        page = await browser.get(f"/wires/{WIRE_ID}")
+
+    assert (f'href="{RESOLVE}"' in page.text) is is_offered
 
 
 async def test_a_wire_is_said_to_be_resolved_where_it_is() -> None:

@@ -234,7 +234,7 @@ async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: IncreaseWir
     assert (last.report.wire_state, last.report.reason) == (WireState.RETURNED, reason)
     assert shown is not None
     assert (shown.state, shown.status, shown.reason) == (WireState.RETURNED, "reversed", reason)
-    accepted = Accepted(AcceptedWire(str(wire.transaction_id)))
+    accepted = Accepted(AcceptedWire(str(wire.transaction_id), WireState.RETURNED, reason))
     assert sent_again == found == accepted
     assert newest.ids == [str(wire.transaction_id)]
 

@@ -21,11 +21,11 @@ from libs.contracts.operating import wires as contract
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
-from services.payments import approving
+from services.payments import approving, states
 from services.payments.handlers.operating import OperatingWires
 from services.payments.models import WireRecord
 from services.payments.policies import Policy
-from services.payments.repository import sends, wires
+from services.payments.repository import send_writes, sends, wires
 from services.payments.rules import Rules
 from tests.support.database_life import distrusted
 from tests.unit.payments.bench import (
@@ -255,6 +255,66 @@ async def test_a_wire_of_before_a_restore_that_the_bank_has_is_recorded(bench: B
 
     assert bench.core.received["send_wire"] == 0
     assert (await bench.found(leased)).state is WireState.SUBMITTED
+
+
+@pytest.mark.parametrize(
+    ("at_bank", "recorded"),
+    [
+        ("completed", [WireState.COMPLETED]),
+        ("rejected", [WireState.REJECTED]),
+        ("returned", [WireState.COMPLETED, WireState.RETURNED]),
+    ],
+)
+async def test_a_wire_that_was_lost_and_is_repeated_is_in_the_state_that_it_has_at_the_bank(
+    bench: Bench, at_bank: str, recorded: list[WireState]
+) -> None:
+    """The feed has told of it before it was repeated, and does not tell again."""
+    leased = await bench.accepted()
+    transaction_id = str(leased.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND)
+    bench.core.become(at_bank, transaction_id, "the bank's words")
+    await bench.apply_feed()
+
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        answer = await bench.send(leased, attempt=1)
+
+    assert answer.data is not None
+    wire = await bench.found(leased)
+    assert [step.state for step in wire.history] == [
+        WireState.PENDING_SUBMISSION,
+        WireState.SUBMITTED,
+        *recorded,
+    ]
+    assert wire.reason_detail == (None if at_bank == "completed" else "the bank's words")
+    async with bench.database.transaction() as connection:
+        events = "SELECT count(*) FROM outbox WHERE resource_id = :id"
+        told = await connection.execute(text(events), {"id": transaction_id})
+        assert told.scalar_one() == 2 + len(recorded)
+
+
+async def test_a_wire_that_was_canceled_while_the_bank_was_asked_contradicts_what_the_bank_shows(
+    bench: Bench,
+) -> None:
+    leased = await bench.wire(first_sent_seconds_ago=5)
+    pending = await bench.found(leased)
+    versions = states.catch_up(pending, WireState.COMPLETED, at=datetime.now(UTC))
+    async with bench.database.transaction() as connection:
+        canceled = states.advance(pending, WireState.CANCELED, at=datetime.now(UTC))
+        assert await wires.save(connection, canceled)
+
+    async with bench.database.transaction() as connection:
+        standing = await send_writes.save_unless_moved_on(connection, versions)
+
+    assert standing.state is WireState.CANCELED
+    assert (await bench.found(leased)).state is WireState.CANCELED
+    async with bench.database.transaction() as connection:
+        found = await connection.execute(
+            text("SELECT kind, ours, theirs FROM contradiction WHERE transaction_id = :id"),
+            {"id": str(leased.command_id)},
+        )
+        assert [tuple(row) for row in found] == [
+            ("provider_contradicts_record", "canceled", "completed")
+        ]
 
 
 async def test_a_wire_that_may_have_been_declined_is_not_sent_once_it_is_approved(

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.errors import BanksideError, InvalidState, NotFound, Unavailable
 from libs.contracts.operating import wires as contract
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import FindId, FoundIds
@@ -273,6 +273,62 @@ async def test_a_decision_that_is_refused_leaves_no_trace(bench: Bench) -> None:
     with pytest.raises(NotFound):
         await resolve(bench, str(uuid.uuid4()), "ask")
 
+    assert await entries(bench, str(send.command_id)) == []
+
+
+@pytest.mark.parametrize(
+    ("at_bank", "recorded"),
+    [
+        ("submitted", []),
+        ("completed", [WireState.COMPLETED]),
+        ("rejected", [WireState.REJECTED]),
+        ("returned", [WireState.COMPLETED, WireState.RETURNED]),
+    ],
+)
+async def test_a_submitted_wire_of_which_the_bank_reported_in_vain_is_brought_to_the_state_it_has_there(
+    bench: Bench, at_bank: str, recorded: list[WireState]
+) -> None:
+    send = await bench.wire(WireState.SUBMITTED)
+    await bench.finish(send)
+    transaction_id = str(send.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND)
+    bench.core.become(at_bank, transaction_id, "the bank's words")
+
+    wire = await resolve(bench, transaction_id, "ask")
+
+    assert [step.state for step in wire.history][2:] == recorded
+    says_why = at_bank in {"rejected", "returned"}
+    assert wire.reason_detail == ("the bank's words" if says_why else None)
+    told = await events_about(bench, transaction_id)
+    assert told == ["created", "submitted", *(state.value for state in recorded)]
+    [entry] = await entries(bench, transaction_id)
+    assert (entry["action"], entry["actor"]) == ("wires.resolve", "operator:ada")
+
+
+async def events_about(bench: Bench, transaction_id: str) -> list[str]:
+    """The kinds of the wire's events that were recorded, in their order."""
+    async with bench.database.transaction() as connection:
+        rows = await connection.execute(
+            text("SELECT type FROM outbox WHERE resource_id = :id ORDER BY sequence"),
+            {"id": transaction_id},
+        )
+        return [row.type.removeprefix("wire.") for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("fault", "refusal"), [(None, InvalidState), ("error", Unavailable)], ids=["absent", "away"]
+)
+async def test_a_submitted_wire_stays_as_it_is_where_the_bank_does_not_show_it(
+    bench: Bench, fault: str | None, refusal: type[BanksideError]
+) -> None:
+    send = await bench.wire(WireState.SUBMITTED)
+    if fault is not None:
+        bench.core.faults[fault] = 1
+
+    with pytest.raises(refusal):
+        await resolve(bench, str(send.command_id), "ask")
+
+    assert (await bench.found(send)).state is WireState.SUBMITTED
     assert await entries(bench, str(send.command_id)) == []
 
 

@@ -14,6 +14,7 @@ from increase.types.wire_transfer_create_params import (
 from increase.types.wire_transfer_create_params import CreditorAddressStructured
 
 from libs.contracts.errors import BanksideError, ProviderError
+from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.accounts import retrieve_account
@@ -30,7 +31,7 @@ from libs.providers.increase.wires import Wire, Wires, list_wires, retrieve_wire
 from libs.providers.newest_records import NewestPage
 from libs.providers.outcomes import Finding, Outcome, Reason, Unknown
 from libs.providers.writing import Capabilities
-from services.payments.adapters.increase.wire_text import wire_text
+from services.payments.adapters.increase.wire_text import wire_text, words_of
 from services.payments.models import Creditor, WireAtBank, WireRecord
 
 LONGEST_NAME = 140
@@ -42,7 +43,11 @@ LONGEST_POSTAL_CODE = 16
 
 @dataclass(frozen=True, slots=True)
 class AcceptedWire:
+    """See `ports.Acceptance`."""
+
     transaction_id: str
+    state: WireState | None
+    reason: str | None
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ class IncreaseCoreBanking:
             create,
             having_key,
             retrieve,
-            lambda made: AcceptedWire(str(wire.transaction_id)) if _is(made, wire) else None,
+            lambda made: _accepted(made) if _is(made, wire) else None,
             why_refused,
         )
         return WireWrite(keyed, wire.creditor is not None)
@@ -196,17 +201,19 @@ def _creditor(creditor: Creditor) -> CreditorParams:
     }
 
 
+def _accepted(made: Wire) -> AcceptedWire:
+    """Of a wire that has the key of one of ours."""
+    return AcceptedWire(made.idempotency_key or "", STATES.get(made.status), words_of(made))
+
+
 def _shown(wire: Wire) -> WireAtBank:
-    reversal, reason = wire.reversal, None
-    if reversal is not None:
-        reason = reversal.return_reason_code_description or reversal.description
     return WireAtBank(
         id=wire.id,
         state=STATES.get(wire.status),
         status=wire.status,
         amount=amount_of(wire.amount),
         account_id=wire.account_id,
-        reason=reason,
+        reason=words_of(wire),
     )
 
 

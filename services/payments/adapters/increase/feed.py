@@ -27,13 +27,12 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed, ListedEvent
 from libs.providers.increase.wire_states import STATES
 from libs.providers.increase.wires import Wire, retrieve_wire
+from services.payments.adapters.increase.wire_text import words_of
 from services.payments.models import FeedEntry, WireReport
 
 CATEGORIES = ("wire_transfer.created", "wire_transfer.updated")
 AT_ONCE = 8
 """Wires that are read. Those of the first events come first: what is not read in time is left for the next fetch."""
-UNEXPLAINED = frozenset({"canceled", "rejected"})
-"""Statuses of which Increase does not say why: its word for the status is all there is."""
 
 WireRead = Wire | ProviderRefusal | AttemptFailed
 
@@ -133,17 +132,11 @@ def _entry(item: Any, place: Place) -> FeedEntry:
 
 
 def _report(wire: Wire, changed_at: datetime) -> WireReport:
-    state = STATES[wire.status]
-    reversal = wire.reversal
-    reason: str | None = wire.status if wire.status in UNEXPLAINED else None
-    if state is WireState.RETURNED and reversal is not None:
-        reason = reversal.return_reason_code_description or reversal.description
     return WireReport(
         transaction_id=wire.idempotency_key or "",
-        wire_state=state,
+        wire_state=STATES[wire.status],
         occurred_at=_reached_at(wire) or changed_at,
-        reason=reason,
-        earlier_states=(WireState.COMPLETED,) if state is WireState.RETURNED else (),
+        reason=words_of(wire),
     )
 
 

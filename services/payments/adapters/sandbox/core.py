@@ -36,6 +36,11 @@ REPORTED_STATES = {
 }
 
 
+def state_of(status: str) -> WireState | None:
+    """Of a wire as the bank shows it; None: its word is not one that we know."""
+    return REPORTED_STATES.get(f"wire.{status}")
+
+
 class WireEvent(msgspec.Struct, frozen=True):
     """An entry of the feed. Those about wires have our `transaction_id`."""
 
@@ -57,17 +62,27 @@ class ShownWire(msgspec.Struct, frozen=True):
 
 
 class AcceptedWire(msgspec.Struct, frozen=True):
-    """What tells the wire from another one; of what an earlier release of the sandbox answered, its id alone."""
+    """What is used of the answer, or of the wire as the bank shows it (see `ports.Acceptance`), and what tells it from
+    another one; of what an earlier release of the sandbox answered, its id alone.
+    """
 
     transaction_id: str
     amount: Decimal | None = None
     account_id: str | None = None
     external_account_id: str | None = None
+    status: str = msgspec.field(name="state", default="submitted")
+    reason: str | None = None
+
+    @property
+    def state(self) -> WireState | None:
+        return state_of(self.status)
 
 
 @dataclass(frozen=True)
 class WireWrite:
-    """See `writing.ProviderWrite`. `find` asks by key, then by id: the bank forgets the key before the wire."""
+    """See `writing.ProviderWrite`. `find` asks by key, then by id: the bank forgets the key before the wire, and the
+    answer under the key has the state in which the wire was at first.
+    """
 
     keyed: KeyedWrite[AcceptedWire]
     client: ProviderClient
@@ -89,8 +104,9 @@ class WireWrite:
 
     async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
         found = await self.keyed.find(key, deadline)
-        if isinstance(found, Absent):
-            found = await self._find_by_id(key, deadline)
+        if isinstance(found, Absent | Accepted):
+            by_id = await self._find_by_id(key, deadline)
+            found = found if isinstance(by_id, Absent) else by_id
         if isinstance(found, Accepted) and not self._is_about(found.answer):
             # The answer will be the same at every look-up.
             return Unknown("the bank has another wire under the id", needs_operator=True)
@@ -158,7 +174,7 @@ class SandboxCoreBanking:
             raise ProviderError from error
         return WireAtBank(
             id=shown.transaction_id,
-            state=REPORTED_STATES.get(f"wire.{shown.state}"),
+            state=state_of(shown.state),
             status=shown.state,
             amount=shown.amount,
             account_id=shown.account_id,
@@ -189,7 +205,5 @@ def _entry(item: Any) -> FeedEntry:
         wire_state=state,
         occurred_at=event.occurred_at,
         reason=event.reason,
-        # The entry of its completion may have come while the wire was not known here, or be skipped.
-        earlier_states=(WireState.COMPLETED,) if state is WireState.RETURNED else (),
     )
     return FeedEntry(position=event.position, type=event.type, report=report)
