@@ -108,7 +108,7 @@ async def _is_approved(drive: Drive, text: str) -> bool:
 
 
 async def _locked(connection: AsyncConnection, drive: Drive, text: str) -> WireRecord:
-    """The wire, its row locked. Raises NotFound."""
+    """The wire, its row locked. Raises NotFound; OutcomePending: this database may have lost it."""
     transaction_id = id_of(text)
     if drive.principal.operator is not None:
         wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
@@ -117,5 +117,6 @@ async def _locked(connection: AsyncConnection, drive: Drive, text: str) -> WireR
     else:
         wire = None
     if wire is None:
+        await require_nothing_lost(connection)
         raise NotFound
     return wire

@@ -11,6 +11,7 @@ from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, WireState
 from libs.handling.commands import Drive
+from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments import states
 from services.payments.models import WireRecord
@@ -41,6 +42,7 @@ class CancelWireHandler:
             if wire is None and is_open:
                 raise OutcomePending  # accepted; its wire is not recorded yet
             if wire is None:
+                await require_nothing_lost(connection)
                 raise NotFound
             if wire.canceled_by == drive.command_id:
                 return wire

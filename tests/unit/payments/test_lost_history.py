@@ -182,6 +182,29 @@ async def test_a_limit_is_no_final_answer_to_an_approval_that_was_lost(bench: Be
         await bench.approve(transaction_id, second)
 
 
+async def decide(bench: Bench, decision: str, transaction_id: UUID) -> None:
+    match decision:
+        case "approve":
+            await bench.approve(transaction_id, bench.owner)
+        case "decline":
+            await bench.decline(transaction_id, bench.owner)
+        case _:
+            await bench.cancel(transaction_id)
+
+
+@pytest.mark.parametrize("decision", ["approve", "decline", "cancel"])
+async def test_a_decision_on_a_wire_that_was_lost_is_not_refused_for_good(
+    bench: Bench, decision: str
+) -> None:
+    """The wire is found once it is repeated."""
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await decide(bench, decision, uuid4())
+
+    with pytest.raises(NotFound):
+        await decide(bench, decision, uuid4())
+
+
 async def accepted_before(bench: Bench, *commands: UUID, life: str = "restored") -> None:
     """As if the commands had been accepted in an earlier life of the database, or by a release that did not note it."""
     earlier = {"restored": "life_started_at - interval '1 day'", "not noted": "NULL"}[life]
