@@ -68,8 +68,9 @@ class SendWire(Command):
 
     200 says that the bank has accepted the wire, or with the message "Wire waiting for approval" that another key has
     to approve it. A refusal is 409, and no money has moved; wires of a customer that is `denied` or `canceled` are
-    refused with `invalid_state`. 504 `outcome_pending` has the wire's `transaction_id`: it goes on, is found by
-    `getWire`, and the same Idempotency-Key returns the result later. Never send it again under another key.
+    refused with `invalid_state`. 504 `outcome_pending` has the wire's `transaction_id`: it goes on, and the same
+    Idempotency-Key returns the result later. Never send it again under another key. `getWire` finds it once it is
+    recorded: 503 or 404 before that does not say that it is not sent.
     """
 
     sending_account_id: f.Text

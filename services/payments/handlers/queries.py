@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from libs.contracts.errors import NotFound
+from libs.contracts.errors import NotFound, Unavailable
 from libs.contracts.ids import id_of
 from libs.contracts.operation import PageInfo
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.wires import GetWire, ListWires
 from libs.persistence.engine import Database
-from services.payments.repository import lists, wires
+from services.payments.repository import lists, sends, wires
 from services.payments.views import wire_view
 
 
@@ -23,6 +23,11 @@ class Queries:
         transaction_id = id_of(command.transaction_id)
         async with self._database.transaction() as connection:
             wire = await wires.find(connection, principal, transaction_id)
+            if wire is None:
+                if await sends.is_open(connection, principal, transaction_id):
+                    raise Unavailable("The wire is accepted, and not recorded yet.")
+                # It may have been recorded, and its command have ended, since the first look.
+                wire = await wires.find(connection, principal, transaction_id)
         if wire is None:
             raise NotFound
         return Result(data=wire_view(wire))
