@@ -50,6 +50,7 @@ class InternalCommand:
     ordering_key: str | None
     principal: Principal
     body: dict[str, Any]
+    keep_for_ever: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +231,7 @@ async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None
             body_hash=None,
             reply_to=None,
             deadline=0.0,
+            keep_for_ever=command.keep_for_ever,
             trace=tracing.current(),
         ),
         command.ordering_key,

@@ -134,6 +134,7 @@ async def approve_as_operator(
                 ordering_key=None,
                 principal=principal,
                 body={"transaction_id": str(transaction_id)},
+                keep_for_ever=True,
             ),
         )
         await record(

@@ -322,12 +322,15 @@ async def test_an_operator_approves_by_a_command_of_the_service(bench: Bench) ->
     async with bench.database.transaction() as connection:
         row = (
             await connection.execute(
-                text("SELECT operation, principal, body FROM inbox WHERE command_id = :id"),
+                text(
+                    "SELECT operation, principal, keep_for_ever FROM inbox WHERE command_id = :id"
+                ),
                 {"id": wire.send_command},
             )
         ).one()
 
     assert row.operation == "payments.approve_wire"
+    assert row.keep_for_ever, "as a customer's approval"
     assert msgspec.json.decode(bytes(row.principal), type=Principal).operator == "ada"
     assert (wire.history[-1].by, wire.history[-1].comment) == (
         "operator:ada",
