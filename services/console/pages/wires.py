@@ -81,8 +81,8 @@ CANCEL = Action(
     title="Cancel",
     path="/wires/{transaction_id}/cancel",
     operation=o.CANCEL_WIRE,
-    effect="Cancels the wire before it is sent, and frees the held amount. It is refused once a send has begun. The"
-    " reason stands in the wire's history, which its customer sees.",
+    effect="Cancels the wire before it is sent. It is refused once a send has begun. The reason stands in the wire's"
+    " history, which its customer sees.",
     done="The wire is canceled.",
     when=_may_be_unsent,
     danger=True,
