@@ -15,11 +15,11 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from libs.contracts.errors import Conflict, NotFound
+from libs.contracts.errors import Conflict, InvalidState, NotFound
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
-from libs.persistence.lost_history import require_nothing_lost
+from libs.persistence.lost_history import has_lost_history, require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments.business_days import after_business_days
 from services.payments.handlers.sending import Sending, begun_of
@@ -63,10 +63,24 @@ class SendWireHandler:
             await self._ownership.require_account(principal, command.sending_account_id, deadline)
         except NotFound as error:
             raise NotFound("There is no such account: `sending_account_id`.") from error
-        await self._ownership.require_open_customer(principal, principal.customer_id, deadline)
+        await self._require_open_customer(drive, principal.customer_id, deadline)
         return await self._ownership.require_external_account(
             principal, command.external_account_id, deadline
         )
+
+    async def _require_open_customer(self, drive: Drive, customer_id: str, deadline: float) -> None:
+        """A wire that the bank has was sent in a history that this database lost: to record it moves no money any more.
+
+        Raises:
+            InvalidState: the customer was denied or canceled.
+        """
+        try:
+            await self._ownership.require_open_customer(drive.principal, customer_id, deadline)
+        except InvalidState:
+            async with drive.transaction() as connection:
+                is_lost = await has_lost_history(connection)
+            if not is_lost or not await self._sending.is_at_bank(drive.command_id, deadline):
+                raise
 
     async def _intend(self, drive: Drive, command: SendWire, payee: Payee) -> Begun:
         """The wire, recorded. Raises LimitExceeded."""

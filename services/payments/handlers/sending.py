@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from uuid import UUID
 
 import structlog
 
-from libs.contracts.errors import InvalidState, OutcomePending
+from libs.contracts.errors import BanksideError, InvalidState, OutcomePending
 from libs.contracts.result import Result
 from libs.contracts.wires import WireState
 from libs.handling.commands import Drive
@@ -52,6 +53,13 @@ class Sending:
     def deadline(self) -> float:
         """Of calls from now on."""
         return time.time() + self._send_seconds
+
+    async def is_at_bank(self, transaction_id: UUID, deadline: float) -> bool:
+        """Raises OutcomePending: the bank does not say so now."""
+        try:
+            return await self._core.look_up(transaction_id, deadline) is not None
+        except BanksideError as error:
+            raise OutcomePending from error
 
     async def begin(self, connection: AsyncConnection, wire: WireRecord, deadline: float) -> Begun:
         """Begin the send of a recorded wire, or go on with that of an earlier drive. Its row is locked by this

@@ -31,6 +31,8 @@ _MAKE_DUE = (
     .values(due_at=func.clock_timestamp(), parked_at=null(), parked_because=null(), faults=0)
 )
 
+MOST_MADE_DUE = 5_000
+"""At once. Others are due after their own pause."""
 _MAKE_PENDING_DUE = (
     update(inbox)
     .where(
@@ -48,6 +50,7 @@ _MAKE_PENDING_DUE = (
                 ),
             )
             .order_by(inbox.c.command_id)
+            .limit(MOST_MADE_DUE)
             .with_for_update(skip_locked=True),
         )
     )

@@ -315,6 +315,22 @@ async def test_a_wire_that_was_lost_and_is_repeated_is_in_the_state_that_it_has_
         assert told.scalar_one() == 2 + len(recorded)
 
 
+async def test_a_wire_of_a_denied_customer_that_was_lost_is_recorded_where_the_bank_has_it(
+    bench: Bench,
+) -> None:
+    bench.is_denied = True
+    carried_out, unknown = await bench.accepted(), await bench.accepted()
+    bench.core.carry_out_before(str(carried_out.command_id), COMMAND)
+
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        await bench.send(carried_out, attempt=1)
+        with pytest.raises(OutcomePending):
+            await bench.send(unknown, attempt=1)
+
+    assert (await bench.found(carried_out)).state is WireState.SUBMITTED
+    assert bench.core.received["send_wire"] == 0
+
+
 async def test_a_wire_that_was_canceled_while_the_bank_was_asked_contradicts_what_the_bank_shows(
     bench: Bench,
 ) -> None:

@@ -305,6 +305,22 @@ async def test_a_submitted_wire_of_which_the_bank_reported_in_vain_is_brought_to
     assert (entry["action"], entry["actor"]) == ("wires.resolve", "operator:ada")
 
 
+async def test_a_wire_takes_no_state_of_another_one_that_the_bank_has_under_its_id(
+    bench: Bench,
+) -> None:
+    send = await bench.wire(WireState.SUBMITTED)
+    await bench.finish(send)
+    transaction_id = str(send.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND.model_copy(update={"amount": Decimal(9)}))
+    bench.core.become("completed", transaction_id)
+
+    with pytest.raises(InvalidState) as refused:
+        await resolve(bench, transaction_id, "ask")
+
+    assert refused.value.detail == "The bank has another wire under the id."
+    assert (await bench.found(send)).state is WireState.SUBMITTED
+
+
 async def events_about(bench: Bench, transaction_id: str) -> list[str]:
     """The kinds of the wire's events that were recorded, in their order."""
     async with bench.database.transaction() as connection:

@@ -106,7 +106,8 @@ class WireWrite:
         found = await self.keyed.find(key, deadline)
         if isinstance(found, Absent | Accepted):
             by_id = await self._find_by_id(key, deadline)
-            found = found if isinstance(by_id, Absent) else by_id
+            if isinstance(found, Absent) or isinstance(by_id, Accepted):
+                found = by_id
         if isinstance(found, Accepted) and not self._is_about(found.answer):
             # The answer will be the same at every look-up.
             return Unknown("the bank has another wire under the id", needs_operator=True)
