@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,18 +26,6 @@ RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
 fourteenth of the workers' processor time.
 """
-
-
-def _interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
-def pytest_configure() -> None:
-    """Ctrl-C does what it did. Where Python's own handler is in place, asyncio replaces it for each test and each
-    fixture, which takes more time than the loop itself.
-    """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _interrupt)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:

@@ -23,7 +23,7 @@ import asyncpg
 from deploy.local.ports import LOOPBACK
 from libs.contracts import payments_operations as table
 from libs.contracts.customers import Address
-from libs.contracts.errors import NotFound
+from libs.contracts.errors import NotFound, Unavailable
 from libs.contracts.model import Command
 from libs.contracts.onboarding_operations import (
     FIND_ACCOUNT_OWNER,
@@ -160,7 +160,7 @@ class Desk:
         async def there() -> Any:
             try:
                 found = await self.get(transaction_id)
-            except NotFound:
+            except (NotFound, Unavailable):
                 return None
             return found if found["state"] == state else None
 

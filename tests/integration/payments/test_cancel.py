@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.errors import InvalidState, OutcomePending, Unavailable
 from tests.integration.payments.desk import Desk
 from tests.support.waiting import eventually
 
@@ -100,7 +100,7 @@ async def test_a_cancellation_that_comes_before_the_wire_is_a_wire_waits_for_it(
     with pytest.raises(OutcomePending):
         await desk.send(command_id=transaction_id, wait_seconds=0.5)
     canceling = asyncio.create_task(desk.cancel(transaction_id))
-    with pytest.raises(NotFound):
+    with pytest.raises(Unavailable):
         await desk.get(transaction_id)
     await desk.onboarding_up()
 
