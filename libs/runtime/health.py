@@ -45,6 +45,7 @@ class Readiness:
 
     def switch(self, on: bool) -> None:
         self._on = on
+        self._failing_since.clear()
 
     async def failures(self) -> list[str]:
         """Names of the checks that fail; none when ready."""

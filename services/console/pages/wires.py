@@ -43,8 +43,12 @@ def _waits_for_approval(wire: Any) -> bool:
 
 
 def _asked(command: o.ResolveWire) -> str:
-    """The decision to ask resolves nothing yet."""
-    return "The bank is asked again." if command.decision is o.WireDecision.ASK else ""
+    """The answer may come later, or stand in the wire's history already."""
+    return (
+        "The bank is asked: the state below is what is known."
+        if command.decision is o.WireDecision.ASK
+        else ""
+    )
 
 
 APPROVE = Action(

@@ -133,9 +133,9 @@ async def test_an_action_says_what_it_does_then_takes_its_reason_and_says_it_is_
     assert (done.status, done.location) == (303, f"/wires/{WIRE_ID}")
     [command] = double.commands(RESOLVE_WIRE)
     assert (command.decision, command.reason) == (WireDecision.ASK, "They were asked.")
-    assert "The bank is asked again." in after.text
+    assert "The bank is asked: the state below is what is known." in after.text
     assert "The wire is resolved." not in after.text
-    assert "The bank is asked again." not in later.text
+    assert "The bank is asked: the state below is what is known." not in later.text
 
 
 @pytest.mark.parametrize(

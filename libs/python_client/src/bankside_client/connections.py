@@ -55,12 +55,13 @@ class LoopHttp:
 
     http: httpx.AsyncClient
     loop: object = None
+    pid: int = 0
     open_until_closed: AsyncGenerator[None, None] | None = None
 
 
 class LoopConnections:
     """On a connection that another event loop opened, a request is sent and its answer cannot be read: so each loop has
-    an HTTP client of its own, the latest one of which is kept.
+    an HTTP client of its own, the latest one of which is kept. So has a child of `os.fork` that goes on with a loop.
 
     Args:
         given: the caller's, which is used on every loop and not closed.
@@ -81,11 +82,11 @@ class LoopConnections:
         if self._given is not None:
             return LoopHttp(self._given)
         loop, own = _this_loop(), self._own
-        if own is None or own.loop is not loop or own.http.is_closed:
+        if own is None or own.loop is not loop or own.pid != os.getpid() or own.http.is_closed:
             http = httpx.AsyncClient(verify=self._tls)
             ending = _open_until_closed(http)
             await anext(ending)
-            own = self._own = LoopHttp(http, loop, ending)
+            own = self._own = LoopHttp(http, loop, os.getpid(), ending)
         return own
 
     async def aclose(self) -> None:

@@ -209,9 +209,15 @@ def _account(
 
 
 def _is_unreadable(error: ProviderError) -> bool:
-    """Whether Increase has answered, and the answer cannot be read: it will be the same again."""
+    """Whether Increase has answered, and the answer cannot be read: it will be the same again. What a proxy answered
+    in its place may not be.
+    """
     cause = error.__cause__
-    return isinstance(cause, AttemptFailed) and cause.failure is Failure.UNREADABLE
+    return (
+        isinstance(cause, AttemptFailed)
+        and cause.failure is Failure.UNREADABLE
+        and (cause.status is None or cause.status < 300)
+    )
 
 
 async def _newest_first(
