@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,14 @@ import pytest
 from deploy.local import debian
 
 ENDING = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture(autouse=True)
+def interrupted_as_a_process_is() -> Iterator[None]:
+    """By KeyboardInterrupt. The event loop of a session that is shared may have SIGINT do nothing."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
