@@ -213,10 +213,12 @@ async def test_an_unsent_wire_is_canceled_and_is_then_neither_approved_nor_decli
     await desk.bank_down()
     with pytest.raises(OutcomePending):
         await desk.send(command_id=transaction_id, wait_seconds=4)
-    await desk.until("its send is withdrawn", lambda: _withdrawn(desk, transaction_id))
     stack, why = desk.office.stack, ("--reason", "Its customer asked by telephone.", "--yes")
 
-    canceled = await stack.command("wires", "cancel", transaction_id, *why)
+    canceled = await desk.until(
+        "none of its sends, of which each is withdrawn, is under way",
+        lambda: stack.command("wires", "cancel", transaction_id, *why),
+    )
     for decision in ("approve", "decline"):
         with pytest.raises(AssertionError, match="canceled"):
             await stack.command("wires", decision, transaction_id, *why)
