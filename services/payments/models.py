@@ -203,6 +203,13 @@ class WireAtBank:
     account_id: str | None = None
     reason: str | None = None
 
+    def is_of(self, wire: WireRecord) -> bool:
+        """Whether it may be this wire, by what the bank shows of it."""
+        return self.amount in (None, wire.amount) and self.account_id in (
+            None,
+            wire.sending_account_id,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEntry:

@@ -94,8 +94,7 @@ async def record_shown(
         raise InvalidState(f"The bank has the wire in a state that is not known: {shown.status}.")
     async with database.transaction() as connection:
         _, wire = await _locked(connection, transaction_id)
-        is_ours = shown.amount in (None, wire.amount)
-        if not is_ours or shown.account_id not in (None, wire.sending_account_id):
+        if not shown.is_of(wire):
             raise InvalidState("The bank has another wire under the id.")
         try:
             versions = states.catch_up(wire, shown.state, at=datetime.now(UTC), words=shown.reason)

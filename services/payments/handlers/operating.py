@@ -40,6 +40,10 @@ DECISIONS = {
     contract.WireDecision.SUBMITTED: WireState.SUBMITTED,
     contract.WireDecision.REJECTED: WireState.REJECTED,
 }
+_NOT_CARRIED_OUT = (WireState.REJECTED, WireState.CANCELED, None)
+"""States at the bank in which an operator's rejection contradicts nothing; None: a word of the bank that is not known
+here, which the operator has to know.
+"""
 FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
@@ -122,7 +126,10 @@ class OperatingWires:
         transaction_id = id_of(command.transaction_id)
         decision = DECISIONS[command.decision]
         with naming(transaction_id):
-            if decision is None and await self._is_submitted(transaction_id):
+            known = await self._find(transaction_id)
+            if decision is WireState.REJECTED and known is not None and known.is_unknown:
+                await self._require_not_taken(known, deadline)
+            if decision is None and known is not None and known.state is WireState.SUBMITTED:
                 wire = await record_shown(
                     self._database,
                     principal,
@@ -202,8 +209,7 @@ class OperatingWires:
             InvalidState: the wire's customer was denied or canceled.
             ProviderTimeout, ProviderError, Unavailable: so it was, and the bank does not say whether it has the wire.
         """
-        async with self._database.snapshot() as connection:
-            wire = await wires.find_any(connection, transaction_id)
+        wire = await self._find(transaction_id)
         if wire is None or not wire.waits_for_approval:
             return
         patience = deadline - ANSWER_SECONDS
@@ -241,10 +247,26 @@ class OperatingWires:
             )
         return self._transit_seconds
 
-    async def _is_submitted(self, transaction_id: UUID) -> bool:
-        async with self._database.transaction() as connection:
-            wire = await wires.find_any(connection, transaction_id)
-        return wire is not None and wire.state is WireState.SUBMITTED
+    async def _require_not_taken(self, wire: WireRecord, deadline: float) -> None:
+        """Before a wire is rejected by an operator, who may have looked at the bank before a send that it took. A bank
+        that gives no answer says nothing: the operator has looked by other means.
+
+        Raises:
+            InvalidState: the bank has the wire, and has not refused it.
+        """
+        try:
+            shown = await self._core.look_up(wire.transaction_id, _patience(deadline))
+        except BanksideError:
+            return
+        if shown is None or shown.state in _NOT_CARRIED_OUT or not shown.is_of(wire):
+            return
+        raise InvalidState(
+            f"The bank has the wire as {shown.state}. Have it asked instead, without a decision."
+        )
+
+    async def _find(self, transaction_id: UUID) -> WireRecord | None:
+        async with self._database.snapshot() as connection:
+            return await wires.find_any(connection, transaction_id)
 
     async def _look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
         """Raises Unavailable: the bank gives no answer."""

@@ -253,6 +253,52 @@ async def test_a_decision_is_audited_under_the_operators_name(bench: Bench) -> N
     assert second["reason"] == "By telephone."
 
 
+@pytest.mark.parametrize("at_bank", ["submitted", "completed", "returned"])
+async def test_what_the_bank_carried_out_is_not_rejected(bench: Bench, at_bank: str) -> None:
+    """The operator may have looked at the bank before the send that it took."""
+    send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
+    await bench.let_go(send)
+    transaction_id = str(send.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND)
+    bench.core.become(at_bank, transaction_id)
+
+    with pytest.raises(InvalidState) as refused:
+        await resolve(bench, transaction_id, "rejected")
+
+    assert refused.value.detail.startswith(f"The bank has the wire as {at_bank}.")
+    assert (await bench.found(send)).is_unknown
+    assert await entries(bench, transaction_id) == []
+
+
+@pytest.mark.parametrize(
+    ("amount", "at_bank"),
+    [(COMMAND.amount, "rejected"), (COMMAND.amount, "in_review"), (Decimal(9), "submitted")],
+    ids=["refused there", "a word that is not known here", "another wire"],
+)
+async def test_what_the_bank_does_not_show_as_carried_out_can_be_rejected(
+    bench: Bench, amount: Decimal, at_bank: str
+) -> None:
+    send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
+    await bench.let_go(send)
+    transaction_id = str(send.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND.model_copy(update={"amount": amount}))
+    bench.core.become(at_bank, transaction_id)
+
+    wire = await resolve(bench, transaction_id, "rejected")
+
+    assert wire.state is WireState.REJECTED
+
+
+async def test_a_wire_is_rejected_also_while_the_bank_gives_no_answer(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
+    await bench.let_go(send)
+    bench.core.faults["error"] = 1
+
+    wire = await resolve(bench, str(send.command_id), "rejected")
+
+    assert wire.state is WireState.REJECTED
+
+
 async def test_a_wire_that_is_held_is_audited_with_the_reason(bench: Bench) -> None:
     send = await bench.wire(first_sent_seconds_ago=1)
     await bench.let_go(send)
