@@ -133,17 +133,31 @@ FIND_CUSTOMER = Operation(
 
 PAGE_RECORDED_CUSTOMERS = Operation(
     name="onboarding.page_held_customers",
-    command=r.PageAfter,
+    command=r.PageCustomers,
     asked_by=("reconciliation",),
     reply=r.RecordedCustomers,
-    summary="Customers of all tenants with all that belongs to them, page by page",
+    summary="Customers of all tenants with their persons and accounts, page by page",
 )
 FIND_RECORDED_CUSTOMERS = Operation(
     name="onboarding.find_held_customers",
-    command=r.FindByIds,
+    command=r.FindCustomers,
     asked_by=("reconciliation",),
     reply=r.RecordedCustomers,
     summary="Customers of any tenant by their ids",
+)
+PAGE_RECORDED_EXTERNAL_ACCOUNTS = Operation(
+    name="onboarding.page_held_external_accounts",
+    command=r.PageAfter,
+    asked_by=("reconciliation",),
+    reply=r.RecordedExternalAccounts,
+    summary="Linked external accounts of all tenants, page by page",
+)
+FIND_RECORDED_EXTERNAL_ACCOUNTS = Operation(
+    name="onboarding.find_held_external_accounts",
+    command=r.FindByIds,
+    asked_by=("reconciliation",),
+    reply=r.RecordedExternalAccounts,
+    summary="Linked external accounts of any tenant by their ids",
 )
 FIND_HOLDERS = Operation(
     name="onboarding.find_holders",

@@ -34,6 +34,23 @@ class FindByIds(Command):
     ids: Annotated[list[str], Field(max_length=MAX_IDS)]
 
 
+class PageCustomers(PageAfter):
+    """Customers in the order of their ids.
+
+    Args:
+        external_accounts: whether their external accounts are told too, whose number has no limit: the release before
+            this one, which does not send this field, reads them so.
+    """
+
+    external_accounts: bool = True
+
+
+class FindCustomers(FindByIds):
+    """See `PageCustomers`."""
+
+    external_accounts: bool = True
+
+
 class ListFeedPositions(Command):
     """How far the service has applied each feed that it follows."""
 
@@ -134,17 +151,24 @@ class RecordedExternalAccount(Model):
     """A linked one; drafts are not told."""
 
     external_account_id: str
+    customer_id: str
     primary: bool
     routing_number: str
     account_number: Annotated[str, Sensitive()]
 
 
+class RecordedExternalAccounts(Model):
+    external_accounts: list[RecordedExternalAccount]
+    next_after: str | None
+
+
 class RecordedCustomer(Model):
-    """A business with all that belongs to it, the business itself first among its parties.
+    """A business with its persons and accounts, the business itself first among its parties.
 
     Args:
         command_open: a command of the customer, its onboarding included, is not final and may send something. One that
             waits for the identity provider's verdict sends nothing.
+        external_accounts: only where they were asked for.
     """
 
     tenant: str
@@ -153,7 +177,7 @@ class RecordedCustomer(Model):
     command_open: bool
     parties: list[RecordedParty]
     accounts: list[RecordedAccount]
-    external_accounts: list[RecordedExternalAccount]
+    external_accounts: list[RecordedExternalAccount] = Field(default_factory=list)
     updated_at: f.UtcDateTime
 
 

@@ -24,8 +24,12 @@ from services.reconciliation.handlers.comparison import Comparison
 from services.reconciliation.handlers.contradictions import ContradictionComparison
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
+from services.reconciliation.handlers.external_accounts import ExternalAccountComparison
 from services.reconciliation.handlers.feeds import FeedComparison
-from services.reconciliation.handlers.holders import lists_with_holders
+from services.reconciliation.handlers.holders import (
+    external_accounts_with_holders,
+    lists_with_holders,
+)
 from services.reconciliation.handlers.operating import OperatingDifferences
 from services.reconciliation.handlers.queries import Queries
 from services.reconciliation.handlers.running import Reconciler
@@ -99,11 +103,12 @@ def comparisons(
         CustomerLists(
             identity=identity.customers,
             core=core.customers,
-            external_accounts=core.external_accounts,
             accounts=core.accounts,
         ),
         onboarding,
     )
+    external_accounts = external_accounts_with_holders(core.external_accounts, onboarding)
+    digest = digest_by(settings.onboarding_keys.get_secret_value())
     ledger, balances = financial.books, financial.balances
     books = Books(database, ledger, page_size=size) if ledger is not None else None
     newest = {
@@ -119,9 +124,8 @@ def comparisons(
             database, FeedPositions(query_client, newest), still_seconds=settings.feed_still_seconds
         ),
         BalanceComparison(books, balances, page_size=size) if books and balances else None,
-        CustomerComparison(
-            onboarding, lists, digest_by(settings.onboarding_keys.get_secret_value())
-        ),
+        CustomerComparison(onboarding, lists, digest),
+        ExternalAccountComparison(onboarding, external_accounts, digest),
         StoredAnswerComparison(onboarding, core.accounts, core.external_accounts),
         wires,
         ContradictionComparison(database, payments, wires),

@@ -18,6 +18,7 @@ from libs.contracts.reconciliation import (
     Contradiction,
     Holder,
     RecordedCustomer,
+    RecordedExternalAccount,
     RecordedWire,
 )
 from libs.providers.companies import Role
@@ -161,6 +162,14 @@ class Onboarding(Protocol):
     async def customers(
         self, ids: Sequence[str], deadline: float
     ) -> Mapping[str, RecordedCustomer]: ...
+
+    async def page_of_external_accounts(
+        self, after: str | None, deadline: float
+    ) -> Page[RecordedExternalAccount]: ...
+
+    async def external_accounts(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, RecordedExternalAccount]: ...
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
         """Whose records with these ids of providers are, and whose steps have these idempotency keys, by those ids and

@@ -50,4 +50,6 @@ class Settings(MessagingSettings, ProviderSettings):
     page_size: int = Field(default=500, ge=1, le=500)
     """Records that are compared at a time."""
     customers_page_size: int = Field(default=100, ge=1, le=500)
-    """Customers that are compared at a time: they travel with their persons and accounts."""
+    """Customers, or external accounts, that are compared at a time: customers travel with their persons and accounts,
+    and Increase is asked for each external account.
+    """

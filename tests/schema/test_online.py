@@ -258,3 +258,28 @@ async def test_two_runs_at_once_do_not_stop_each_other(url: str) -> None:
     """One waits for the other, and the indexes that this one builds do not wait for it."""
     async with asyncio.timeout(120 * pace()):
         await asyncio.gather(*(migrations.migrate(SERVICE, url) for _ in range(2)))
+
+
+async def test_what_stands_of_external_accounts_moves_to_their_own_comparison(
+    postgres: OwnPostgres,
+) -> None:
+    async with upgraded(postgres, "reconciliation", "0008") as url:
+        connection = await asyncpg.connect(url)
+        await connection.execute(
+            "INSERT INTO difference (comparison, key, kind, subject, ids, closed_at, closed_as, reason, closed_by)"
+            " VALUES ('customers', 'c_1', 'external_account_owner', 'ext_1', '{}', NULL, NULL, NULL, NULL),"
+            " ('customers', 'c_1', 'external_account_number', 'ext_2', '{}', now(), 'explained', 'moved', 'ann'),"
+            " ('customers', 'c_1', 'external_account_number', 'ext_3', '{}', now(), 'disappeared', NULL, NULL),"
+            " ('customers', 'c_1', 'account_status', 'acc_1', '{}', NULL, NULL, NULL, NULL)"
+        )
+
+        await migrations.migrate("reconciliation", url)
+
+        rows = await connection.fetch("SELECT subject, comparison, key FROM difference")
+        assert {row["subject"]: (row["comparison"], row["key"]) for row in rows} == {
+            "ext_1": ("external_accounts", "ext_1"),
+            "ext_2": ("external_accounts", "ext_2"),
+            "ext_3": ("customers", "c_1"),
+            "acc_1": ("customers", "c_1"),
+        }
+        await connection.close()

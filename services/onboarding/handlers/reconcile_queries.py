@@ -21,6 +21,7 @@ from services.onboarding.repository.reconciliation import (
     answers_by_ids,
     page_of_answers,
 )
+from services.onboarding.repository.recorded_external_accounts import ExternalAccountReader
 from services.onboarding.repository.vault import Vault
 
 
@@ -30,21 +31,26 @@ class ReconcileQueries:
     def __init__(self, database: Database, vault: Vault) -> None:
         self._database = database
         self._customers = CustomerReader(vault)
+        self._external_accounts = ExternalAccountReader(vault)
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
             table.PAGE_RECORDED_CUSTOMERS.name: self.page_customers,
             table.FIND_RECORDED_CUSTOMERS.name: self.find_customers,
+            table.PAGE_RECORDED_EXTERNAL_ACCOUNTS.name: self.page_external_accounts,
+            table.FIND_RECORDED_EXTERNAL_ACCOUNTS.name: self.find_external_accounts,
             table.FIND_HOLDERS.name: self.find_holders,
             table.PAGE_ANSWERED_COMMANDS.name: self.page_answers,
             table.FIND_ANSWERED_COMMANDS.name: self.find_answers,
             table.LIST_FEED_POSITIONS.name: feed_positions(self._database),
         }
 
-    async def page_customers(self, _: Principal, command: r.PageAfter, __: float) -> Result:
+    async def page_customers(self, _: Principal, command: r.PageCustomers, __: float) -> Result:
         after = parse_id(command.after) if command.after else None
         async with self._database.snapshot() as connection:
-            found = await self._customers.page(connection, after, command.limit)
+            found = await self._customers.page(
+                connection, after, command.limit, external_accounts=command.external_accounts
+            )
         more = len(found) == command.limit
         return Result(
             data=r.RecordedCustomers(
@@ -52,10 +58,28 @@ class ReconcileQueries:
             )
         )
 
-    async def find_customers(self, _: Principal, command: r.FindByIds, __: float) -> Result:
+    async def find_customers(self, _: Principal, command: r.FindCustomers, __: float) -> Result:
         async with self._database.snapshot() as connection:
-            found = await self._customers.by_ids(connection, _ids(command.ids))
+            found = await self._customers.by_ids(
+                connection, _ids(command.ids), external_accounts=command.external_accounts
+            )
         return Result(data=r.RecordedCustomers(customers=found, next_after=None))
+
+    async def page_external_accounts(self, _: Principal, command: r.PageAfter, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            found = await self._external_accounts.page(connection, command.after, command.limit)
+        more = len(found) == command.limit
+        return Result(
+            data=r.RecordedExternalAccounts(
+                external_accounts=found,
+                next_after=found[-1].external_account_id if more else None,
+            )
+        )
+
+    async def find_external_accounts(self, _: Principal, command: r.FindByIds, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            found = await self._external_accounts.by_ids(connection, command.ids)
+        return Result(data=r.RecordedExternalAccounts(external_accounts=found, next_after=None))
 
     async def find_holders(self, _: Principal, command: r.FindHolders, __: float) -> Result:
         async with self._database.transaction() as connection:

@@ -1,4 +1,4 @@
-"""Customers of all tenants with all that belongs to them, and what callers were told: for reconciliation."""
+"""Customers of all tenants with their persons and accounts, and what callers were told: for reconciliation."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Row, Select, Text, any_, bindparam, cast, select
 
-from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount
+from libs.contracts.customers import Business, CustomerStatus
 from libs.contracts.exact_json import decode
 from libs.contracts.model import Model
 from libs.contracts.onboarding_operations import ADD_EXTERNAL_BANK_ACCOUNT, ONBOARD_CUSTOMER
@@ -26,13 +26,13 @@ from libs.persistence.tables import UUID_TYPE
 from services.onboarding.ids import derived
 from services.onboarding.models import PersonDetails
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository import customers, external_accounts, persons
+from services.onboarding.repository import customers, persons
+from services.onboarding.repository.recorded_external_accounts import ExternalAccountReader
 from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.repository.vault import Vault
 from services.onboarding.states import overall
 from services.onboarding.tables import accounts, inbox
 from services.onboarding.tables import customers as customer_table
-from services.onboarding.tables import external_accounts as external_account_table
 from services.onboarding.tables import persons as person_table
 
 FIRST_ID = UUID(int=0)
@@ -44,10 +44,9 @@ SENSITIVE = ("ein", "tin", "date_of_birth")
 TOLD = (ONBOARD_CUSTOMER.name, ADD_EXTERNAL_BANK_ACCOUNT.name)
 """The operations whose answers name what was made at providers."""
 
-_CUSTOMERS, _PERSONS, _EXTERNAL, _ACCOUNTS, _INBOX = (
+_CUSTOMERS, _PERSONS, _ACCOUNTS, _INBOX = (
     customer_table.c,
     person_table.c,
-    external_account_table.c,
     accounts.c,
     inbox.c,
 )
@@ -82,13 +81,6 @@ _PERSONS_OF = (
     .where(_PERSONS.customer_id == _IDS)
     .order_by(_PERSONS.customer_id, _PERSONS.position)
 )
-_EXTERNAL_ACCOUNTS_OF = select(
-    _EXTERNAL.draft_id,
-    _EXTERNAL.customer_id,
-    _EXTERNAL.external_account_id,
-    _EXTERNAL.is_primary,
-    cast(_EXTERNAL.details, Text).label("details"),
-).where(_EXTERNAL.customer_id == _IDS, _EXTERNAL.external_account_id.is_not(None))
 _ACCOUNTS_OF = (
     select(
         _ACCOUNTS.customer_id,
@@ -122,34 +114,44 @@ _ANSWERS_BY_IDS = _ANSWER.where(_INBOX.command_id == _IDS)
 
 
 class CustomerReader:
-    """Reads customers with all that belongs to them, in one snapshot, so that the parts belong together.
+    """Reads customers with their persons and accounts, in one snapshot, so that the parts belong together.
 
-    Sensitive fields are opened.
+    Sensitive fields are opened. `external_accounts`: whether those are read too, see `PageCustomers`.
     """
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
+        self._external_accounts = ExternalAccountReader(vault)
 
     async def page(
-        self, connection: AsyncConnection, after: UUID | None, limit: int
+        self,
+        connection: AsyncConnection,
+        after: UUID | None,
+        limit: int,
+        *,
+        external_accounts: bool = False,
     ) -> list[RecordedCustomer]:
         """In the order of their ids."""
         rows = await connection.execute(_PAGE, {"after": after or FIRST_ID, "limit": limit})
-        return await self._complete(connection, rows.all())
+        return await self._complete(connection, rows.all(), external_accounts=external_accounts)
 
     async def by_ids(
-        self, connection: AsyncConnection, ids: Sequence[UUID]
+        self, connection: AsyncConnection, ids: Sequence[UUID], *, external_accounts: bool = False
     ) -> list[RecordedCustomer]:
         rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
-        return await self._complete(connection, rows.all())
+        return await self._complete(connection, rows.all(), external_accounts=external_accounts)
 
     async def _complete(
-        self, connection: AsyncConnection, rows: Sequence[Row[Any]]
+        self, connection: AsyncConnection, rows: Sequence[Row[Any]], *, external_accounts: bool
     ) -> list[RecordedCustomer]:
-        ids = {"ids": [row.customer_id for row in rows]}
+        customer_ids = [row.customer_id for row in rows]
+        linked: dict[str, list[RecordedExternalAccount]] = defaultdict(list)
+        if external_accounts:
+            for one in await self._external_accounts.of_customers(connection, customer_ids):
+                linked[one.customer_id].append(one)
+        ids = {"ids": customer_ids}
         parties = _by_customer(await connection.execute(_PERSONS_OF, ids))
         owned = _by_customer(await connection.execute(_ACCOUNTS_OF, ids))
-        external = _by_customer(await connection.execute(_EXTERNAL_ACCOUNTS_OF, ids))
         busy = await _with_open_commands(connection, rows, parties)
         return [
             RecordedCustomer(
@@ -162,9 +164,7 @@ class CustomerReader:
                     *(self._person(person) for person in parties[row.customer_id]),
                 ],
                 accounts=[_account(account) for account in owned[row.customer_id]],
-                external_accounts=[
-                    self._external_account(account) for account in external[row.customer_id]
-                ],
+                external_accounts=linked[str(row.customer_id)],
                 updated_at=row.updated_at,
             )
             for row in rows
@@ -179,16 +179,6 @@ class CustomerReader:
         context = persons.context_of(row.tenant, row.person_id)
         person = self._vault.open(PersonDetails, row.details, context)
         return _party(row.person_id, "person", row, person)
-
-    def _external_account(self, row: Row[Any]) -> RecordedExternalAccount:
-        context = external_accounts.context_of(row.draft_id)
-        account = self._vault.open(ExternalBankAccount, row.details, context)
-        return RecordedExternalAccount(
-            external_account_id=row.external_account_id,
-            primary=row.is_primary,
-            routing_number=account.routing_number,
-            account_number=account.account_number,
-        )
 
 
 async def page_of_answers(

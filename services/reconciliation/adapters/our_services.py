@@ -83,21 +83,49 @@ class OnboardingQueries(_Queries):
     async def page_of_customers(
         self, after: str | None, deadline: float
     ) -> Page[r.RecordedCustomer]:
+        command = r.PageCustomers(after=after, limit=self._page_size, external_accounts=False)
         reply = await self._ask(
-            onboarding.PAGE_RECORDED_CUSTOMERS, self._after(after), r.RecordedCustomers, deadline
+            onboarding.PAGE_RECORDED_CUSTOMERS, command, r.RecordedCustomers, deadline
         )
         return Page(reply.customers, reply.next_after)
 
     async def customers(
         self, ids: Sequence[str], deadline: float
     ) -> Mapping[str, r.RecordedCustomer]:
+        found: dict[str, r.RecordedCustomer] = {}
+        for chunk in chunks(ids):
+            command = r.FindCustomers(ids=chunk, external_accounts=False)
+            reply = await self._ask(
+                onboarding.FIND_RECORDED_CUSTOMERS, command, r.RecordedCustomers, deadline
+            )
+            found |= {customer.customer_id: customer for customer in reply.customers}
+        return found
+
+    async def page_of_external_accounts(
+        self, after: str | None, deadline: float
+    ) -> Page[r.RecordedExternalAccount]:
+        reply = await self._ask(
+            onboarding.PAGE_RECORDED_EXTERNAL_ACCOUNTS,
+            self._after(after),
+            r.RecordedExternalAccounts,
+            deadline,
+        )
+        return Page(reply.external_accounts, reply.next_after)
+
+    async def external_accounts(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, r.RecordedExternalAccount]:
         replies = self._find(
-            onboarding.FIND_RECORDED_CUSTOMERS, r.FindByIds, r.RecordedCustomers, ids, deadline
+            onboarding.FIND_RECORDED_EXTERNAL_ACCOUNTS,
+            r.FindByIds,
+            r.RecordedExternalAccounts,
+            ids,
+            deadline,
         )
         return {
-            customer.customer_id: customer
+            account.external_account_id: account
             async for reply in replies
-            for customer in reply.customers
+            for account in reply.external_accounts
         }
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.Holder]:

@@ -1,19 +1,20 @@
-"""Customers as a whole: the business, its persons, accounts and external accounts against both providers.
+"""Customers: the business, its persons and accounts against both providers.
 
-All records of one customer are read together, so that one look compares them all.
+All these records of one customer are read together, so that one look compares them all. Its external accounts, which
+may be many, are compared one by one (`handlers.external_accounts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from libs.contracts.reconciliation import RecordedCustomer
 from libs.gathering import gather_or_cancel
 from services.reconciliation.handlers.accounts import CLOSED, judge_accounts
+from services.reconciliation.handlers.being_made import being_made
 from services.reconciliation.handlers.comparison import Scan, suspects
-from services.reconciliation.handlers.external_accounts import judge_external_accounts
 from services.reconciliation.handlers.parties import (
     ProviderRecord,
     judge_core,
@@ -25,7 +26,6 @@ from services.reconciliation.models import IN_FLIGHT, Finding, Scanned
 from services.reconciliation.ports import (
     CoreAccount,
     CoreCustomer,
-    CoreExternalAccount,
     IdentityRecord,
     Onboarding,
     ProviderList,
@@ -39,7 +39,6 @@ RowT = TypeVar("RowT")
 class CustomerLists:
     identity: ProviderList[IdentityRecord]
     core: ProviderList[CoreCustomer]
-    external_accounts: ProviderList[CoreExternalAccount]
     accounts: ProviderList[CoreAccount]
 
 
@@ -49,13 +48,11 @@ class _There:
 
     identity: list[ProviderRecord] = field(default_factory=list)
     core: list[ProviderRecord] = field(default_factory=list)
-    external_accounts: list[CoreExternalAccount] = field(default_factory=list)
     accounts: list[CoreAccount] = field(default_factory=list)
 
     def keys_by_owner(self) -> list[tuple[str, str]]:
         """The customers of records, with the idempotency keys under which these were made, where those are shown."""
         records = [(one.business_id, one.made_under) for one in (*self.identity, *self.core)]
-        records += [(one.customer_id, one.made_under) for one in self.external_accounts]
         records += [(one.customer_id, one.made_under) for one in self.accounts]
         return [(owner, key) for owner, key in records if key is not None]
 
@@ -77,7 +74,6 @@ class CustomerComparison:
             "ours": self._ours,
             "identity": self._identity,
             "core": self._core,
-            "external_accounts": self._external_accounts,
             "accounts": self._accounts,
         }
 
@@ -98,17 +94,17 @@ class CustomerComparison:
         page = await self._providers.core.page(after, deadline)
         return await self._unknown_records(of_core(page.rows), page.next_after, deadline)
 
-    async def _external_accounts(self, after: str | None, deadline: float) -> Scanned:
-        page = await self._providers.external_accounts.page(after, deadline)
-        owners = {
-            row.external_account_id: row.customer_id for row in page.rows if row.status != CLOSED
-        }
-        return await self._unknown(len(page.rows), owners, page.next_after, deadline)
-
     async def _accounts(self, after: str | None, deadline: float) -> Scanned:
+        """Suspects are the owners of open accounts that we do not hold for them."""
         page = await self._providers.accounts.page(after, deadline)
         owners = {row.account_id: row.customer_id for row in page.rows if row.status != CLOSED}
-        return await self._unknown(len(page.rows), owners, page.next_after, deadline)
+        ours = await self._onboarding.customers(list(owners.values()), deadline)
+        suspected = [
+            owner
+            for one, owner in owners.items()
+            if owner not in ours or one not in _account_ids(ours[owner])
+        ]
+        return Scanned(len(page.rows), suspected, page.next_after)
 
     async def _unknown_records(
         self, records: Sequence[ProviderRecord], next_after: str | None, deadline: float
@@ -124,22 +120,6 @@ class CustomerComparison:
         ]
         return Scanned(len(records), suspected, next_after)
 
-    async def _unknown(
-        self, rows: int, owners: Mapping[str, str], next_after: str | None, deadline: float
-    ) -> Scanned:
-        """Suspects are the owners of open accounts that we do not hold for them.
-
-        Args:
-            owners: the customers of accounts that are open, by their ids.
-        """
-        ours = await self._onboarding.customers(list(owners.values()), deadline)
-        suspected = [
-            owner
-            for one, owner in owners.items()
-            if owner not in ours or one not in _account_ids(ours[owner])
-        ]
-        return Scanned(rows, suspected, next_after)
-
     async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
         businesses = [key.partition("/")[0] for key in keys]
         ours = await self._onboarding.customers(businesses, deadline)
@@ -147,28 +127,15 @@ class CustomerComparison:
         persons = [party.customer_id for one in ours.values() for party in one.parties]
         # By our ids too: that finds a second record of the same customer.
         there = await self._read(ours, [*businesses, *persons, *strangers], deadline)
-        being_made = await self._being_made({*businesses} - ours.keys(), there, deadline)
+        unknown = {*businesses} - ours.keys()
+        made = [(owner, key) for owner, key in there.keys_by_owner() if owner in unknown]
+        in_flight = await being_made(self._onboarding, made, deadline)
         return {
             key: IN_FLIGHT
-            if business in being_made
+            if business in in_flight
             else _judge(key, ours.get(business), there, self._digest)
             for key, business in zip(keys, businesses, strict=True)
         }
-
-    async def _being_made(
-        self, unknown: Collection[str], there: _There, deadline: float
-    ) -> Collection[str]:
-        """Those of the unknown customers that have a record which a step of an open command has made. The end of the
-        command records its id, by which its customer is known.
-        """
-        made = [(owner, key) for owner, key in there.keys_by_owner() if owner in unknown]
-        if not made:
-            return ()
-        makers = await self._onboarding.holders(list({key for _, key in made}), deadline)
-        ids = list({maker.customer_id for maker in makers.values()})
-        customers = await self._onboarding.customers(ids, deadline)
-        busy = {one.customer_id for one in customers.values() if one.command_open}
-        return {owner for owner, key in made if key in makers and makers[key].customer_id in busy}
 
     async def _read(
         self, ours: Mapping[str, RecordedCustomer], customer_ids: Sequence[str], deadline: float
@@ -183,7 +150,6 @@ class CustomerComparison:
             (party for customer in ours.values() for party in customer.parties),
             key=lambda party: party.kind != "business",
         )
-        external = [a.external_account_id for one in ours.values() for a in one.external_accounts]
         accounts = [a.account_id for one in ours.values() for a in one.accounts]
         there = _There()
 
@@ -197,17 +163,12 @@ class CustomerComparison:
             found = await _both(self._providers.core, ids, customer_ids, deadline)
             there.core = list({one.record_id: one for one in of_core(found)}.values())
 
-        async def read_external_accounts() -> None:
-            found = await _both(self._providers.external_accounts, external, customer_ids, deadline)
-            there.external_accounts = list({one.external_account_id: one for one in found}.values())
-
         async def read_accounts() -> None:
             found = await _both(self._providers.accounts, accounts, customer_ids, deadline)
             there.accounts = list({one.account_id: one for one in found}.values())
 
         await gather_or_cancel(
-            (read_identity(), read_core(), read_external_accounts(), read_accounts()),
-            name="customer-records",
+            (read_identity(), read_core(), read_accounts()), name="customer-records"
         )
         return there
 
@@ -240,16 +201,6 @@ def _judge(key: str, customer: RecordedCustomer | None, there: _There, digest: D
     return [
         *judge_identity(customer, _of(there.identity, customer, business, held), digest),
         *judge_core(customer, _of(there.core, customer, business, held), digest),
-        *judge_external_accounts(
-            business,
-            customer,
-            [
-                one
-                for one in there.external_accounts
-                if one.customer_id == business or one.external_account_id in held
-            ],
-            digest,
-        ),
         *judge_accounts(
             business,
             customer,
@@ -305,6 +256,4 @@ def _ids_of(customer: RecordedCustomer) -> set[str]:
 
 
 def _account_ids(customer: RecordedCustomer) -> set[str]:
-    return {account.account_id for account in customer.accounts} | {
-        account.external_account_id for account in customer.external_accounts
-    }
+    return {account.account_id for account in customer.accounts}

@@ -83,18 +83,24 @@ def lists_with_holders(lists: CustomerLists, onboarding: Onboarding) -> Customer
             lambda row: (row.core_id, row.business_record_id),
             lambda row, holders: _party_of_holder(row, row.core_id, holders),
         ),
-        external_accounts=ListWithHolders(
-            lists.external_accounts,
-            onboarding,
-            lambda row: (row.external_account_id,),
-            lambda row, holders: _account_of_holder(row, row.external_account_id, None, holders),
-        ),
         accounts=ListWithHolders(
             lists.accounts,
             onboarding,
             lambda row: (row.core_id, row.account_id),
             lambda row, holders: _account_of_holder(row, row.account_id, row.core_id, holders),
         ),
+    )
+
+
+def external_accounts_with_holders(
+    listed: ProviderList[CoreExternalAccount], onboarding: Onboarding
+) -> ProviderList[CoreExternalAccount]:
+    """The list, its rows under our ids."""
+    return ListWithHolders(
+        listed,
+        onboarding,
+        lambda row: (row.external_account_id,),
+        lambda row, holders: _account_of_holder(row, row.external_account_id, None, holders),
     )
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from libs.contracts.reconciliation import AnsweredCommand, RecordedCustomer
+from libs.contracts.reconciliation import (
+    AnsweredCommand,
+    RecordedCustomer,
+    RecordedExternalAccount,
+)
 from services.reconciliation.handlers.comparison import Scan, suspects
 from services.reconciliation.handlers.customer_ids import ids_of
 from services.reconciliation.models import EVIDENCE_GONE, Difference, Finding, Scanned
@@ -54,31 +58,40 @@ class StoredAnswerComparison:
         accounts = await self._accounts.by_ids(
             [a.account_id for a in answers if a.account_id], deadline
         )
-        external = await self._external_accounts.by_ids(
-            [a.external_account_id for a in answers if a.external_account_id], deadline
-        )
+        linked = [a.external_account_id for a in answers if a.external_account_id]
+        held = await self._onboarding.external_accounts(linked, deadline)
+        external = await self._external_accounts.by_ids(linked, deadline)
         there = {account.account_id for account in accounts} | {
             account.external_account_id for account in external
         }
         return {
-            answer.command_id: judge(answer, customers.get(answer.customer_id), there)
+            answer.command_id: judge(
+                answer,
+                customers.get(answer.customer_id),
+                held.get(answer.external_account_id or ""),
+                there,
+            )
             for answer in answers
         }
 
 
 def judge(
-    answer: AnsweredCommand, customer: RecordedCustomer | None, there: set[str]
+    answer: AnsweredCommand,
+    customer: RecordedCustomer | None,
+    external_account: RecordedExternalAccount | None,
+    there: set[str],
 ) -> list[Difference]:
     """What a stored answer names and either side lacks.
 
     Args:
+        customer, external_account: those that it names, as onboarding has them now.
         there: ids of accounts and external accounts that core banking has.
     """
     here = set()
     if customer is not None:
-        here = {account.account_id for account in customer.accounts} | {
-            account.external_account_id for account in customer.external_accounts
-        }
+        here = {account.account_id for account in customer.accounts}
+        if external_account is not None and external_account.customer_id == customer.customer_id:
+            here.add(external_account.external_account_id)
     named = {"account_id": answer.account_id, "external_account_id": answer.external_account_id}
     missing = [
         (name, one) for name, one in named.items() if one and not (one in here and one in there)

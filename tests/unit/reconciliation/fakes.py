@@ -8,8 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from libs.contracts.reconciliation import AnsweredCommand, Holder, RecordedCustomer
-from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
+from libs.contracts.reconciliation import (
+    AnsweredCommand,
+    Holder,
+    RecordedCustomer,
+    RecordedExternalAccount,
+)
+from services.reconciliation.handlers.comparison import Comparison
+from services.reconciliation.handlers.running import LOOK_AT_ONCE
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import Page
 from services.reconciliation.sensitive_digests import digest_by
@@ -50,19 +56,35 @@ class FakeOnboarding:
     """See `ports.Onboarding`."""
 
     held: list[RecordedCustomer] = field(default_factory=list)
+    linked: list[RecordedExternalAccount] = field(default_factory=list)
     told: list[AnsweredCommand] = field(default_factory=list)
     steps: dict[str, str] = field(default_factory=dict)
     """The customers of steps, by the steps' keys."""
+    page_size: int = 1
 
     async def page_of_customers(self, after: str | None, deadline: float) -> Page[RecordedCustomer]:
         start = int(after or 0)
-        end = start + 1
+        end = start + self.page_size
         return Page(self.held[start:end], str(end) if end < len(self.held) else None)
 
     async def customers(
         self, ids: Sequence[str], deadline: float
     ) -> Mapping[str, RecordedCustomer]:
         return {one.customer_id: one for one in self.held if one.customer_id in ids}
+
+    async def page_of_external_accounts(
+        self, after: str | None, deadline: float
+    ) -> Page[RecordedExternalAccount]:
+        start = int(after or 0)
+        end = start + self.page_size
+        return Page(self.linked[start:end], str(end) if end < len(self.linked) else None)
+
+    async def external_accounts(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, RecordedExternalAccount]:
+        return {
+            one.external_account_id: one for one in self.linked if one.external_account_id in ids
+        }
 
     async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
         records: dict[str | None, tuple[str, str]] = {
@@ -74,8 +96,8 @@ class FakeOnboarding:
                     records[record_id] = (one.customer_id, party.customer_id)
             for account in one.accounts:
                 records[account.account_id] = (one.customer_id, one.customer_id)
-            for external in one.external_accounts:
-                records[external.external_account_id] = (one.customer_id, one.customer_id)
+        for external in self.linked:
+            records[external.external_account_id] = (external.customer_id, external.customer_id)
         return {
             one: Holder(record_id=one, customer_id=records[one][0], party_id=records[one][1])
             for one in ids
@@ -89,16 +111,20 @@ class FakeOnboarding:
         return {one.command_id: one for one in self.told if one.command_id in ids}
 
 
-async def compared(onboarding: FakeOnboarding, providers: CustomerLists) -> dict[str, Finding]:
+async def compared(*comparisons: Comparison) -> dict[str, Finding]:
     """What all scans suspect, and the second look finds: as a run does it."""
-    comparison = CustomerComparison(onboarding, providers, DIGEST)
-    suspected: set[str] = set()
-    for scan in comparison.scans.values():
-        after: str | None = None
-        while True:
-            scanned = await scan(after, soon())
-            suspected |= set(scanned.suspects)
-            after = scanned.next_after
-            if after is None:
-                break
-    return dict(await comparison.look(sorted(suspected), soon()))
+    found: dict[str, Finding] = {}
+    for comparison in comparisons:
+        suspected: set[str] = set()
+        for scan in comparison.scans.values():
+            after: str | None = None
+            while True:
+                scanned = await scan(after, soon())
+                suspected |= set(scanned.suspects)
+                after = scanned.next_after
+                if after is None:
+                    break
+        keys = sorted(suspected)
+        for begin in range(0, len(keys), LOOK_AT_ONCE):
+            found |= await comparison.look(keys[begin : begin + LOOK_AT_ONCE], soon())
+    return found

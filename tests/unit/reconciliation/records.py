@@ -105,7 +105,6 @@ def our_customer(**changes: Any) -> RecordedCustomer:
                 account_id="acc_1", account_number="100", account_group="deposit", status="open"
             )
         ],
-        "external_accounts": [our_external_account()],
         "updated_at": NOW,
     }
     return RecordedCustomer(**values | changes)
@@ -114,6 +113,7 @@ def our_customer(**changes: Any) -> RecordedCustomer:
 def our_external_account(**changes: Any) -> RecordedExternalAccount:
     values: dict[str, Any] = {
         "external_account_id": "ext_1",
+        "customer_id": "c_1",
         "primary": True,
         "routing_number": "021000021",
         "account_number": "7000001",

@@ -9,6 +9,7 @@ import pytest
 
 from libs.contracts.customers import CustomerStatus
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
+from services.reconciliation.handlers.external_accounts import ExternalAccountComparison
 from services.reconciliation.models import IN_FLIGHT, Difference
 from services.reconciliation.ports import IdentityRecord
 from services.reconciliation.sensitive_digests import Digest, digest_by
@@ -20,16 +21,22 @@ class Books:
     """Both sides' books, which agree until a test changes one."""
 
     def __init__(self) -> None:
-        self.ours = FakeOnboarding([r.our_customer()])
+        self.ours = FakeOnboarding([r.our_customer()], [r.our_external_account()])
         self.identity = FakeList([r.identity_business(), r.identity_person()], "identity_id")
         self.core = FakeList([r.core_business(), r.core_person()], "core_id")
         self.external = FakeList([r.core_external_account()], "external_account_id")
         self.accounts = FakeList([r.core_account()], "account_id")
 
+    def customers(self) -> CustomerComparison:
+        providers = CustomerLists(self.identity, self.core, self.accounts)
+        return CustomerComparison(self.ours, providers, DIGEST)
+
+    def external_accounts(self, digest: Digest = DIGEST) -> ExternalAccountComparison:
+        return ExternalAccountComparison(self.ours, self.external, digest)
+
     async def differences(self) -> list[Difference]:
-        providers = CustomerLists(self.identity, self.core, self.external, self.accounts)
         found: list[Difference] = []
-        for finding in (await compared(self.ours, providers)).values():
+        for finding in (await compared(self.customers(), self.external_accounts())).values():
             assert isinstance(finding, list)
             found += finding
         return found
@@ -114,8 +121,7 @@ async def test_a_record_is_found_under_one_key_and_alike_with_and_without_other_
         r.core_person(core_id="cus_11", customer_id="p_9", business_customer_id="c_1"),
         r.core_person(core_id="cus_12"),
     ]
-    providers = CustomerLists(books.identity, books.core, books.external, books.accounts)
-    comparison = CustomerComparison(books.ours, providers, DIGEST)
+    comparison = books.customers()
     keys = ["c_9/p_9", "c_9", "c_1/p_9", "c_1"]
 
     together = await comparison.look(keys, soon())
@@ -184,7 +190,7 @@ async def test_numbers_of_an_account_that_is_closed_on_both_sides_are_not_compar
     books.accounts.rows[0] = r.core_account(status="closed", account_number="")
     [account] = r.our_customer().accounts
     closed = account.model_copy(update={"status": "closed"})
-    books.ours = FakeOnboarding([r.our_customer(accounts=[closed])])
+    books.ours.held = [r.our_customer(accounts=[closed])]
 
     assert await books.names() == set()
 
@@ -226,8 +232,7 @@ async def test_the_same_sensitive_values_are_the_same_difference_and_others_anot
         fields = {**r.identity_business().fields, "ein": ein}
         books.identity.rows[0] = r.identity_business(fields=fields)
         books.external.rows[0] = r.core_external_account(account_number=number)
-        held = r.our_external_account(account_number=ours)
-        books.ours.held[0] = r.our_customer(external_accounts=[held])
+        books.ours.linked[0] = r.our_external_account(account_number=ours)
         return {one.kind: one.fingerprint for one in await books.differences()}
 
     first = await found("987654321", "7999999")
@@ -246,11 +251,10 @@ async def test_sensitive_values_cannot_be_tried_against_a_fingerprint_without_th
     books: Books,
 ) -> None:
     books.external.rows[0] = r.core_external_account(account_number="7999999")
-    lists = CustomerLists(books.identity, books.core, books.external, books.accounts)
 
     async def found(digest: Digest) -> str:
-        looked = await CustomerComparison(books.ours, lists, digest).look(["c_1"], soon())
-        finding = looked["c_1"]
+        looked = await books.external_accounts(digest).look(["ext_1"], soon())
+        finding = looked["ext_1"]
         assert isinstance(finding, list)
         return finding[0].fingerprint
 
@@ -272,6 +276,18 @@ async def test_an_account_that_another_customer_has_at_the_bank_is_found_with_it
     assert theirs["customer_id"] == "c_9"
 
 
+async def test_an_external_account_of_another_customer_at_the_bank_is_found_with_its_owner(
+    books: Books,
+) -> None:
+    books.external.rows[0] = r.core_external_account(customer_id="c_9")
+
+    [found] = await books.differences()
+
+    assert (found.kind, found.ids["customer_id"]) == ("external_account_owner", "c_1")
+    assert found.theirs is not None
+    assert found.theirs["customer_id"] == "c_9"
+
+
 async def test_a_denied_customer_has_nothing_open_at_core_banking(books: Books) -> None:
     books.ours.held[0] = r.our_customer(status=CustomerStatus.DENIED)
 
@@ -285,9 +301,11 @@ async def test_a_denied_customer_has_nothing_open_at_core_banking(books: Books) 
 async def test_a_customer_with_an_open_command_is_in_flight(books: Books) -> None:
     books.ours.held[0] = r.our_customer(command_open=True)
     books.core.rows.clear()
-    providers = CustomerLists(books.identity, books.core, books.external, books.accounts)
+    books.external.rows.clear()
 
-    assert await compared(books.ours, providers) == {"c_1": IN_FLIGHT}
+    found = await compared(books.customers(), books.external_accounts())
+
+    assert found == {"c_1": IN_FLIGHT, "ext_1": IN_FLIGHT}
 
 
 async def test_when_one_list_cannot_be_read_the_others_are_no_longer_asked(books: Books) -> None:
@@ -305,9 +323,7 @@ async def test_when_one_list_cannot_be_read_the_others_are_no_longer_asked(books
                 ended.append("slow")
 
     slow, broken = Slow([], "core_id"), Broken([], "account_id")
-    comparison = CustomerComparison(
-        books.ours, CustomerLists(books.identity, slow, books.external, broken), DIGEST
-    )
+    comparison = CustomerComparison(books.ours, CustomerLists(books.identity, slow, broken), DIGEST)
 
     with pytest.raises(ConnectionError):
         await comparison.look(["c_1"], soon())

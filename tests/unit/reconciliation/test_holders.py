@@ -7,10 +7,14 @@ from typing import Any
 
 import pytest
 
-from services.reconciliation.handlers.customers import CustomerLists
-from services.reconciliation.handlers.holders import lists_with_holders
+from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
+from services.reconciliation.handlers.external_accounts import ExternalAccountComparison
+from services.reconciliation.handlers.holders import (
+    external_accounts_with_holders,
+    lists_with_holders,
+)
 from tests.unit.reconciliation import records as r
-from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, RowT, compared
+from tests.unit.reconciliation.fakes import DIGEST, FakeList, FakeOnboarding, RowT, compared
 
 NAMELESS = {"customer_id": "", "business_customer_id": None}
 
@@ -24,7 +28,7 @@ class Books:
     """Both sides' books, which agree until a test changes one."""
 
     def __init__(self) -> None:
-        self.ours = FakeOnboarding([r.our_customer()])
+        self.ours = FakeOnboarding([r.our_customer()], [r.our_external_account()])
         self.identity = NamelessList(
             [
                 r.identity_business(**NAMELESS),
@@ -37,9 +41,12 @@ class Books:
         self.accounts = NamelessList([account("acc_1", "cus_1")], "account_id")
 
     async def names(self) -> set[tuple[str, str]]:
-        lists = CustomerLists(self.identity, self.core, self.external, self.accounts)
+        lists = CustomerLists(self.identity, self.core, self.accounts)
+        customers = CustomerComparison(self.ours, lists_with_holders(lists, self.ours), DIGEST)
+        external = external_accounts_with_holders(self.external, self.ours)
+        external_accounts = ExternalAccountComparison(self.ours, external, DIGEST)
         named = set()
-        for finding in (await compared(self.ours, lists_with_holders(lists, self.ours))).values():
+        for finding in (await compared(customers, external_accounts)).values():
             assert isinstance(finding, list)
             named |= {(one.kind, one.subject) for one in finding}
         return named
@@ -115,9 +122,7 @@ async def test_what_the_provider_lost_is_found(books: Books) -> None:
 
 async def test_an_account_of_another_customer_of_ours_is_found(books: Books) -> None:
     other = r.our_business(customer_id="c_9", identity_id=None, core_id="cus_9")
-    books.ours.held.append(
-        r.our_customer(customer_id="c_9", parties=[other], accounts=[], external_accounts=[])
-    )
+    books.ours.held.append(r.our_customer(customer_id="c_9", parties=[other], accounts=[]))
     books.core.rows.append(r.core_business(**NAMELESS, core_id="cus_9"))
     books.accounts.rows[0] = account("acc_1", "cus_9")
 

@@ -21,8 +21,13 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed
 from libs.providers.sessions import open_session
 from services.reconciliation.adapters.increase import lists, parties
-from services.reconciliation.handlers.customers import CustomerLists
-from services.reconciliation.handlers.holders import lists_with_holders
+from services.reconciliation.handlers.comparison import Comparison
+from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
+from services.reconciliation.handlers.external_accounts import ExternalAccountComparison
+from services.reconciliation.handlers.holders import (
+    external_accounts_with_holders,
+    lists_with_holders,
+)
 from services.reconciliation.handlers.parties import of_identity
 from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire, ProviderList
@@ -39,7 +44,7 @@ from tests.support.increase_clients import (
 from tests.unit.providers.conftest import Provider, provider, session
 from tests.unit.providers.increase.conftest import increase, shows, wire_transfer
 from tests.unit.reconciliation import records as r
-from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared, soon
+from tests.unit.reconciliation.fakes import DIGEST, FakeList, FakeOnboarding, compared, soon
 
 __all__ = ["increase", "provider", "session"]
 
@@ -268,11 +273,12 @@ async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank)
     records = parties.customers(bank.client, parties.identity_record)
     nothing: FakeList[Any] = FakeList([], "")
     onboarding = FakeOnboarding()
-    held = lists_with_holders(CustomerLists(records, nothing, nothing, nothing), onboarding)
+    held = lists_with_holders(CustomerLists(records, nothing, nothing), onboarding)
+    customers = CustomerComparison(onboarding, held, DIGEST)
 
-    opened = await compared(onboarding, held)
+    opened = await compared(customers)
     await bank.sdk.entities.archive(entity.id)
-    archived = await compared(onboarding, held)
+    archived = await compared(customers)
     persons = await records.by_ids([owner.id, f"{entity.id}/{uuid4()}"], soon())
 
     assert opened.keys() == {entity.id, f"{entity.id}/{owner.id}"}
@@ -311,25 +317,31 @@ async def test_email_addresses_are_compared_as_increase_is_told_them(
         fields=person.fields,
         date_of_birth=person.fields["date_of_birth"],
     )
-    customer = r.our_customer(parties=[our_business, our_person], accounts=[], external_accounts=[])
+    customer = r.our_customer(parties=[our_business, our_person], accounts=[])
     nothing: FakeList[Any] = FakeList([], "")
     onboarding = FakeOnboarding([customer])
-    held = lists_with_holders(CustomerLists(records, nothing, nothing, nothing), onboarding)
+    held = lists_with_holders(CustomerLists(records, nothing, nothing), onboarding)
 
-    findings = await compared(onboarding, held)
+    findings = await compared(CustomerComparison(onboarding, held, DIGEST))
 
     found = findings.get(customer.customer_id, [])
     assert isinstance(found, list)
     assert [one.kind for one in found] == (["identity_fields"] if differs else [])
 
 
-def lists_of(bank: Bank) -> CustomerLists:
-    return CustomerLists(
+def comparisons(bank: Bank, onboarding: FakeOnboarding) -> list[Comparison]:
+    held = CustomerLists(
         parties.customers(bank.client, parties.identity_record),
         parties.customers(bank.client, parties.core_customer),
-        lists.external_accounts(bank.client),
         lists.accounts(bank.client),
     )
+    external_accounts = lists.external_accounts(bank.client)
+    return [
+        CustomerComparison(onboarding, lists_with_holders(held, onboarding), DIGEST),
+        ExternalAccountComparison(
+            onboarding, external_accounts_with_holders(external_accounts, onboarding), DIGEST
+        ),
+    ]
 
 
 async def made_under(bank: Bank, *keys: str) -> None:
@@ -371,7 +383,7 @@ async def test_what_we_do_not_hold_is_reported_whatever_its_id_looks_like(
     [external] = (await bank.sdk.external_accounts.list()).data
     onboarding = FakeOnboarding()
 
-    findings = await compared(onboarding, lists_with_holders(lists_of(bank), onboarding))
+    findings = await compared(*comparisons(bank, onboarding))
 
     found = [one for finding in findings.values() if isinstance(finding, list) for one in finding]
     assert all(one.id.startswith(prefix) for one in (entity, owner, account, external))
@@ -396,14 +408,14 @@ async def test_what_an_open_command_has_made_is_in_flight_until_the_command_is_f
     )
     await made_under(bank, keys[2])
     [external] = (await bank.sdk.external_accounts.list()).data
-    customer = r.our_customer(parties=[], accounts=[], external_accounts=[], command_open=True)
+    customer = r.our_customer(parties=[], accounts=[], command_open=True)
     onboarding = FakeOnboarding([customer], steps=dict.fromkeys(keys, customer.customer_id))
-    held = lists_with_holders(lists_of(bank), onboarding)
+    books = comparisons(bank, onboarding)
     unknown = {entity.id, f"{entity.id}/{owner.id}", account.id, external.id}
 
-    under_way = await compared(onboarding, held)
+    under_way = await compared(*books)
     onboarding.held = [customer.model_copy(update={"command_open": False})]
-    final = await compared(onboarding, held)
+    final = await compared(*books)
 
     assert under_way == dict.fromkeys({customer.customer_id, *unknown}, IN_FLIGHT)
     assert final.keys() == unknown

@@ -18,22 +18,23 @@ THERE = {"acc_1", "ext_1"}
 
 
 def test_ids_that_were_told_and_exist_on_both_sides_are_no_difference() -> None:
-    assert judge(ANSWER, our_customer(), THERE) == []
+    assert judge(ANSWER, our_customer(), our_external_account(), THERE) == []
 
 
 def test_an_id_that_either_side_lacks_contradicts_what_was_told() -> None:
-    renamed = our_customer(external_accounts=[our_external_account(external_account_id="x")])
+    moved = our_external_account(customer_id="c_2")
 
-    ours = judge(ANSWER, renamed, THERE)
-    theirs = judge(ANSWER, our_customer(), {"ext_1"})
+    ours = [judge(ANSWER, our_customer(), held, THERE) for held in (None, moved)]
+    theirs = judge(ANSWER, our_customer(), our_external_account(), {"ext_1"})
 
-    assert [(one.kind, one.subject) for one in ours] == [("told_external_account", "ext_1")]
+    for [one] in ours:
+        assert (one.kind, one.subject) == ("told_external_account", "ext_1")
     assert [(one.kind, one.subject) for one in theirs] == [("told_account", "acc_1")]
 
 
 def test_what_was_told_of_a_customer_of_ours_names_its_tenant() -> None:
-    (known,) = judge(ANSWER, our_customer(), {"ext_1"})
-    gone = judge(ANSWER, None, THERE)
+    (known,) = judge(ANSWER, our_customer(), our_external_account(), {"ext_1"})
+    gone = judge(ANSWER, None, None, THERE)
 
     assert known.ids["tenant"] == "t_1"
     assert all("tenant" not in one.ids for one in gone)
@@ -42,8 +43,8 @@ def test_what_was_told_of_a_customer_of_ours_names_its_tenant() -> None:
 def test_a_customer_that_was_told_and_is_gone_is_a_difference() -> None:
     pending = ANSWER.model_copy(update={"account_id": None, "external_account_id": None})
 
-    assert [one.kind for one in judge(pending, None, set())] == ["told_customer"]
-    assert {one.kind for one in judge(ANSWER, None, THERE)} == {
+    assert [one.kind for one in judge(pending, None, None, set())] == ["told_customer"]
+    assert {one.kind for one in judge(ANSWER, None, None, THERE)} == {
         "told_account",
         "told_external_account",
     }
