@@ -30,6 +30,7 @@ from services.gateway.failures import Failures
 from services.gateway.last_use import LastUse
 from services.gateway.listener import Listener
 from services.gateway.listening import for_operators, public
+from services.gateway.lock_out import forget_old_for_ever
 from services.gateway.logins import Logins
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.operating.answering import Answering
@@ -150,6 +151,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("last-use", last_use.write_for_ever()),
             process.background("traffic", traffic.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
+            process.background("login-attempts", forget_old_for_ever(database)),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
             try:

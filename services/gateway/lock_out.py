@@ -12,10 +12,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NoReturn
 
 from sqlalchemy import bindparam, delete, func, select, text
 
 from libs.contracts.errors import RateLimited
+from libs.handling.periodic import repeat
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.engine import Database
@@ -25,6 +27,7 @@ from services.gateway.tables import login_attempts
 FAILURES_OF_NAME = 5
 FAILURES_OF_ADDRESS = 20
 FORGOTTEN_AT_ONCE = 1000
+FORGET_SECONDS = 60.0
 
 _LOCKED = select(login_attempts.c.locked_until - func.now()).where(
     login_attempts.c.subject == bindparam("subject")
@@ -123,8 +126,6 @@ class LockOut:
                     await connection.execute(_FORGET, {"subject": subject})
                 else:
                     await _take_back(connection, subject, attempt.counted[subject])
-            # At last, and without a wait: an attempt that has one of these rows may wait for those above.
-            await connection.execute(_FORGET_OLD)
 
     async def withdraw(self, attempt: Attempt) -> None:
         """Nothing was compared: the attempt counts neither of its name nor of its address."""
@@ -134,6 +135,21 @@ class LockOut:
 
     def _digest(self, kind: str, value: str) -> bytes:
         return self._lookup.digests(f"login/{kind}", value)[0]
+
+
+async def forget_old_for_ever(database: Database) -> NoReturn:
+    await repeat("login-attempts", lambda: forget_old(database), FORGET_SECONDS)
+
+
+async def forget_old(database: Database) -> None:
+    """Delete attempts that count no more, those excepted that another transaction has locked."""
+    while await _forget_batch(database) == FORGOTTEN_AT_ONCE:
+        pass
+
+
+async def _forget_batch(database: Database) -> int:
+    async with database.transaction() as connection:
+        return (await connection.execute(_FORGET_OLD)).rowcount
 
 
 async def _count(connection: AsyncConnection, subject: bytes, free: int) -> Counted:

@@ -9,6 +9,7 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pyotp
@@ -17,14 +18,16 @@ from sqlalchemy import text
 
 from libs.contracts.errors import SessionEnded, Unavailable
 from libs.contracts.principal import Family, Principal, Role
+from libs.persistence.engine import open_database
 from libs.persistence.sealing import LookupKeys
 from services.gateway import operator_repository
-from services.gateway.lock_out import FAILURES_OF_NAME
+from services.gateway.lock_out import FAILURES_OF_NAME, FORGOTTEN_AT_ONCE, forget_old
 from services.gateway.logins import Logins
 from services.gateway.passwords import Passwords
 from services.gateway.refusals import Refusals
-from tests.integration.gateway.desk import Desk, verdict
+from tests.integration.gateway.desk import Desk, running_gateway, verdict
 from tests.support.api import Answer, Api
+from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
 SESSIONS = "/operator/sessions"
@@ -271,7 +274,7 @@ async def test_log_ins_that_succeed_do_not_count_as_failures_of_their_address(
     assert failed == ["login_refused", "login_refused", "rate_limited"], "the 20th failure locks"
 
 
-async def test_a_log_in_does_not_wait_for_old_attempts_that_another_one_has_locked(
+async def test_old_attempts_are_forgotten_without_a_wait_for_one_that_a_log_in_has_locked(
     desk: Desk, person: Person
 ) -> None:
     await guess_from(person.console, "198.51.100.78", 2)
@@ -286,11 +289,33 @@ async def test_a_log_in_does_not_wait_for_old_attempts_that_another_one_has_lock
                 f"SELECT subject FROM login_attempts WHERE {old} ORDER BY subject LIMIT 1 FOR UPDATE"
             )
         )
-        opened = await person.log_in(person.one_time_password, address="198.51.100.79")
+        await forget_old(desk.database)
         left = await desk.execute(f"SELECT subject FROM login_attempts WHERE {old}")
 
-    assert opened.status == 200
     assert len(left) == 1, "the others are forgotten"
+
+
+async def test_a_gateway_forgets_all_old_attempts_without_a_log_in(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    attempts = (
+        "INSERT INTO login_attempts (subject, failures, last_at, locked_until)"
+        " SELECT sha256(convert_to('attempt ' || n, 'UTF8')), 1, now() - age, now() - age"
+        f" FROM generate_series(0, {2 * FORGOTTEN_AT_ONCE}) AS n,"
+        " LATERAL (SELECT make_interval(hours => least(n, 2)) AS age) AS ages"
+    )
+    database = open_database(fresh_environment.database_urls["gateway"], "tests")
+    async with database.transaction() as connection:
+        await connection.execute(text(attempts))
+    await database.close()
+
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+
+        async def only_the_recent_one_is_left() -> bool:
+            rows = await desk.execute("SELECT count(*) FROM login_attempts")
+            return bool(rows[0].count == 1)
+
+        await eventually("old attempts are forgotten", only_the_recent_one_is_left)
 
 
 async def test_of_two_enrolments_by_one_password_only_the_newer_goes_on(person: Person) -> None:
