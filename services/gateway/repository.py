@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Integer, Text, bindparam, func, select, tuple_, update
+from sqlalchemy import Integer, Text, and_, bindparam, func, or_, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.contracts.operating.keys import KeyView
@@ -43,6 +43,11 @@ _ADD_TENANT = insert(tenants).on_conflict_do_nothing()
 _ADD_CREDENTIAL = insert(credentials)
 _IS_OF_TENANT = credentials.c.tenant.is_not(None)
 """Those of operators are managed with their operators."""
+_IS_ACTIVE = and_(
+    _IS_OF_TENANT,
+    credentials.c.revoked_at.is_(None),
+    or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > func.now()),
+)
 _KEYS = select(
     *(credentials.c[name] for name in KeyView.model_fields),
 ).where(_IS_OF_TENANT)
@@ -81,8 +86,7 @@ _ROTATE = (
     update(credentials)
     .where(
         credentials.c.subscription_key == bindparam("key"),
-        credentials.c.revoked_at.is_(None),
-        _IS_OF_TENANT,
+        _IS_ACTIVE,
     )
     .values(ROTATED)
     .returning(credentials.c.tenant, credentials.c.family)
@@ -92,8 +96,7 @@ _SCOPES = (
     select(credentials.c.family, credentials.c.scopes)
     .where(
         credentials.c.subscription_key == bindparam("key"),
-        credentials.c.revoked_at.is_(None),
-        _IS_OF_TENANT,
+        _IS_ACTIVE,
     )
     .with_for_update()
 )
@@ -106,8 +109,7 @@ _NETWORKS = (
     select(credentials.c.allowed_networks)
     .where(
         credentials.c.subscription_key == bindparam("key"),
-        credentials.c.revoked_at.is_(None),
-        _IS_OF_TENANT,
+        _IS_ACTIVE,
     )
     .with_for_update()
 )
@@ -165,7 +167,7 @@ async def lock_scopes(
     given it scopes that this one does not know.
 
     Returns:
-        None when there is no such key, or it is revoked.
+        None when there is no such key, or it is revoked or has expired.
     """
     row = (await connection.execute(_SCOPES, {"key": subscription_key})).first()
     return (Family(row.family), frozenset(row.scopes)) if row else None
@@ -183,7 +185,7 @@ async def lock_networks(
     """Where a key may be used, empty for everywhere; kept from others until the end of the transaction.
 
     Returns:
-        None when there is no such key, or it is revoked.
+        None when there is no such key, or it is revoked or has expired.
     """
     row = (await connection.execute(_NETWORKS, {"key": subscription_key})).first()
     return frozenset(row.allowed_networks) if row else None
@@ -203,7 +205,7 @@ async def rotate(
     """Make `secret` (sealed) the current one; the one before stays valid for the overlap.
 
     Returns:
-        Tenant and family; None when there is no such key, or it is revoked.
+        Tenant and family; None when there is no such key, or it is revoked or has expired.
     """
     updated = await connection.execute(
         _ROTATE,

@@ -188,6 +188,7 @@ ROTATE_KEY = Operation(
     role=Role.ADMIN,
     command=RotateKey,
     reply=KeySecret,
+    errors=(InvalidState,),
     message="Key rotated",
     summary="Give a key a new secret",
 )

@@ -1,5 +1,6 @@
 """Subscription keys of partners and customers."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from libs.contracts.operating import keys as o
@@ -9,8 +10,13 @@ from services.console.declarations import Action, DetailPage, ListPage, Subject
 SECRET = ("subscription_key", "secret", "tenant", "family")
 
 
-def _is_active(key: Any) -> bool:
+def _is_revocable(key: Any) -> bool:
     return key.revoked_at is None
+
+
+def _is_active(key: Any) -> bool:
+    has_expired = key.expires_at is not None and key.expires_at <= datetime.now(UTC)
+    return key.revoked_at is None and not has_expired
 
 
 CREATE = Action(
@@ -57,7 +63,7 @@ REVOKE = Action(
     operation=o.REVOKE_KEY,
     effect="Ends the key, for good: within two seconds its requests are refused.",
     done="The key is revoked.",
-    when=_is_active,
+    when=_is_revocable,
     danger=True,
 )
 RESEAL = Action(

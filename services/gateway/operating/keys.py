@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.errors import BanksideError, InvalidState, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.operating import keys as k
 from libs.contracts.operating import search
@@ -158,7 +158,7 @@ class Keys:
         async with self._database.transaction() as connection:
             rotated = await repository.rotate(connection, key, sealed, hours)
             if rotated is None:
-                raise NotFound
+                raise await _refusal(connection, key)
             await record(
                 connection,
                 principal,
@@ -189,7 +189,7 @@ class Keys:
         async with self._database.transaction() as connection:
             found = await repository.lock_scopes(connection, key)
             if found is None:
-                raise NotFound
+                raise await _refusal(connection, key)
             family, scopes = found
             added = key_limits.scopes_of(family, command.add, "add")
             changed = (scopes | added) - key_limits.scopes_of(family, command.remove, "remove")
@@ -218,7 +218,7 @@ class Keys:
         async with self._database.transaction() as connection:
             networks = await repository.lock_networks(connection, key)
             if networks is None:
-                raise NotFound
+                raise await _refusal(connection, key)
             changed = frozenset() if command.anywhere else (networks | added) - removed
             if networks and not changed and not command.anywhere:
                 raise InvalidState(
@@ -252,6 +252,14 @@ def _named(key: k.KeyView) -> search.FoundId:
         customer_id=str(key.customer_id) if key.customer_id else None,
         label=key.family,
     )
+
+
+async def _refusal(connection: AsyncConnection, subscription_key: str) -> BanksideError:
+    """Why a key that is not active cannot be changed."""
+    found = await repository.find_key(connection, subscription_key)
+    if found is None or found.revoked_at is not None or found.expires_at is None:
+        return NotFound()
+    return InvalidState(f"The key expired {found.expires_at:%Y-%m-%d %H:%MZ}: create another.")
 
 
 async def _found(connection: AsyncConnection, subscription_key: str) -> k.KeyView:

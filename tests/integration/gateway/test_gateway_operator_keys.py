@@ -50,6 +50,29 @@ async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> N
         assert verdict(again) == (404, "not_found"), change
 
 
+async def test_a_key_that_has_expired_is_not_changed_and_not_given_a_new_secret(desk: Desk) -> None:
+    admin = await desk.operator()
+    made = (await admin.post(KEYS, of_a_partner())).data["subscription_key"]
+    await desk.execute(
+        "UPDATE credentials SET expires_at = '2026-01-02T03:04:00Z' WHERE subscription_key = :key",
+        key=made,
+    )
+
+    answers = [
+        await admin.post(f"{KEYS}/{made}/{change}", {"reason": "again", **more})
+        for change, more in (
+            ("rotate", {}),
+            ("scopes", {"remove": ["accounts:read"]}),
+            ("networks", {"add": ["203.0.113.7"]}),
+        )
+    ]
+
+    assert {verdict(answer) for answer in answers} == {(409, "invalid_state")}
+    assert {answer.body["detail"] for answer in answers} == {
+        "The key expired 2026-01-02 03:04Z: create another."
+    }
+
+
 async def test_without_an_overlap_the_secret_before_is_not_kept(desk: Desk) -> None:
     admin, other = await desk.operator(), await desk.operator(Role.VIEWER)
     assert other.key is not None

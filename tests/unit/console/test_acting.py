@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -28,7 +28,7 @@ from libs.contracts.operating.feeds import (
     FeedWithSkips,
     GatheredFeeds,
 )
-from libs.contracts.operating.keys import CREATE_KEY, GET_KEY, ROTATE_KEY
+from libs.contracts.operating.keys import CREATE_KEY, GET_KEY, ROTATE_KEY, KeyView
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.resealing import RESEAL, KeyUse, ResealStep
@@ -308,6 +308,35 @@ async def test_a_rotation_says_that_a_second_one_ends_the_first_secret() -> None
         page = await browser.get("/keys/sub_1/rotate")
 
     assert "a second rotation within the overlap ends the first secret at once" in page.text
+
+
+async def test_a_key_that_has_expired_is_offered_nothing_but_its_end() -> None:
+    key = KeyView(
+        subscription_key="sub_1",
+        tenant="acme",
+        family="partner",
+        customer_id=None,
+        scopes=["accounts:read"],
+        allowed_networks=[],
+        reads_per_minute=1,
+        writes_per_minute=1,
+        wires_per_minute=1,
+        created_at=AT,
+        expires_at=datetime.now(UTC) + timedelta(hours=1),
+        revoked_at=None,
+        last_used_at=None,
+    )
+    double = gateway(Role.ADMIN)
+    double.answer(GET_KEY, key)
+    async with console(double) as browser:
+        active = await browser.get("/keys/sub_1")
+        over = key.model_copy(update={"expires_at": datetime.now(UTC) - timedelta(hours=1)})
+        double.answer(GET_KEY, over)
+        expired = await browser.get("/keys/sub_1")
+
+    offered = re.compile(r'href="/keys/sub_1/(\w+)"')
+    assert offered.findall(active.text) == ["rotate", "scopes", "networks", "revoke"]
+    assert offered.findall(expired.text) == ["revoke"]
 
 
 @pytest.mark.parametrize(
