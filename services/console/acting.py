@@ -162,7 +162,7 @@ class Actions:
         if action.shown or action.progress:
             return self._shown(request, action, answer, back)
         response = see_other(back)
-        self._cookies.say(response, visit.token, action.done_by(command) or action.done)
+        self._cookies.say(response, visit.token, back, action.done_by(command) or action.done)
         return response
 
     async def _wrong(

@@ -1,5 +1,5 @@
 """The cookies of the console: the session's token, a proof that it was good, a number for the log-in form, and a
-message for the next page.
+message for the page that an action leads to.
 
 All are HttpOnly and SameSite=Strict, end with the browser, and with TLS have the prefix `__Host-`, which binds them to
 this host and to encrypted connections.
@@ -15,6 +15,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from yarl import URL
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _LONGEST_MESSAGE = 1000
@@ -81,19 +82,28 @@ class Cookies:
     def welcome(self, response: web.StreamResponse, visitor: str) -> None:
         self._set(response, self.visitor, visitor)
 
-    def say(self, response: web.StreamResponse, token: str, message: str) -> None:
-        """Have the session's next page show a message, once."""
-        packed = base64.urlsafe_b64encode(message[:_LONGEST_MESSAGE].encode()).decode()
+    def say(self, response: web.StreamResponse, token: str, page: str, message: str) -> None:
+        """Have a page show a message to this session, once.
+
+        Args:
+            page: its path, with the query that it needs.
+        """
+        text = f"{page}\n{message[:_LONGEST_MESSAGE]}"
+        packed = base64.urlsafe_b64encode(text.encode()).decode()
         self._set(response, self.message, f"{packed}.{_signature(token, packed)}")
 
     def said(self, request: web.Request, token: str) -> str | None:
-        """The message for this page; None when there is none that this session was given."""
+        """The message for this page; None when this session was given none for it."""
         packed, _, signature = request.cookies.get(self.message, "").partition(".")
         if not (packed.isascii() and signature.isascii()):
             return None
         if not hmac.compare_digest(signature, _signature(token, packed)):
             return None
-        return base64.urlsafe_b64decode(packed).decode()
+        page, _, message = base64.urlsafe_b64decode(packed).decode().partition("\n")
+        # The browser may write the same address with other percent-encodings.
+        url = URL(page, encoded=True)
+        is_here = (url.path, url.query) == (request.path, request.query)
+        return message if is_here else None
 
     def forget_message(self, response: web.StreamResponse) -> None:
         self._delete(response, self.message)
@@ -120,5 +130,7 @@ def new_visitor() -> str:
 
 
 def _signature(token: str, packed: str) -> str:
-    # Of another purpose than the earlier release's, whose messages are JSON: neither release shows the other's.
-    return hmac.new(token.encode(), b"message text." + packed.encode(), hashlib.sha256).hexdigest()
+    # Of another purpose than those of earlier releases, which name no page: no release shows another's.
+    return hmac.new(
+        token.encode(), b"message of a page." + packed.encode(), hashlib.sha256
+    ).hexdigest()

@@ -97,7 +97,7 @@ class Renderer:
             "csrf": csrf,
         }
         response = self._answer(request, template, status, context)
-        if self._cookies.message in request.cookies:
+        if message is not None:
             self._cookies.forget_message(response)
         return response
 

@@ -155,6 +155,21 @@ async def test_a_submitted_wire_is_resolved_where_the_bank_shows_a_later_state(
     assert (f'href="{RESOLVE}"' in page.text) is is_offered
 
 
+async def test_what_was_done_is_said_on_its_own_page_alone() -> None:
+    other = CUSTOMER_ID
+    async with console(gateway()) as browser:
+        await browser.post(RESOLVE, {"decision": "rejected", "reason": "They have no such wire."})
+        elsewhere = [
+            await browser.get(path)
+            for path in (f"/wires/{other}", f"/wires/{WIRE_ID}?at=another", "/wires")
+        ]
+        after = await browser.get(f"/wires/{WIRE_ID}")
+
+    assert [page.status for page in elsewhere] == [200, 200, 200]
+    assert not any("The wire is resolved." in page.text for page in elsewhere)
+    assert "The wire is resolved." in after.text
+
+
 async def test_a_wire_is_said_to_be_resolved_where_it_is() -> None:
     double = gateway()
     async with console(double) as browser:
