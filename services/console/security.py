@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,8 @@ from aiohttp.typedefs import Handler, Middleware
 CSRF_FIELD = "csrf"
 _FORM = "application/x-www-form-urlencoded"
 _CHARSET = "utf-8"
+FORM_SECONDS = 10.0
+"""A form that has not arrived after this time is a 408."""
 _CSRF_PURPOSE = b"bankside console form"
 
 CONTENT_SECURITY_POLICY = (
@@ -85,8 +88,11 @@ async def form_of(request: web.Request) -> dict[str, str]:
     if (request.charset or _CHARSET).lower() != _CHARSET:
         raise web.HTTPBadRequest(text="The form cannot be read.")
     try:
-        form = await request.post()
-    except ValueError:  # bytes that are no text
+        async with asyncio.timeout(FORM_SECONDS):
+            form = await request.post()
+    except (TimeoutError, ConnectionError):  # of the latter the browser is gone
+        raise web.HTTPRequestTimeout(text="The form did not arrive in time.") from None
+    except (ValueError, web.RequestPayloadError):  # bytes that are no text, or broken framing
         raise web.HTTPBadRequest(text="The form cannot be read.") from None
     return {name: text for name, text in form.items() if isinstance(text, str)}
 

@@ -126,14 +126,15 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             return to_log_in(request)
         try:
             request[VISIT] = await sessions.visit(request, token)
-            if (connection := request.get(CONNECTION)) is not None:
-                connection.authenticated()
             if request.method not in SAFE_METHODS:
                 form = await form_of(request)
                 if not is_csrf_token(form.get(CSRF_FIELD), token):
                     raise web.HTTPForbidden(
                         text="The form is not of this session: load the page again."
                     )
+            # Once the form is there: a body that never ends must not hold its connection for ever.
+            if (connection := request.get(CONNECTION)) is not None:
+                connection.authenticated()
             response = await handler(request)
             is_page = request.method in SAFE_METHODS and not response.prepared
             if is_page and not cookies.is_proven(request, token):

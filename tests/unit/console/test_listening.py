@@ -10,15 +10,22 @@ from typing import Any
 
 import pytest
 from aiohttp import ClientSession
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from deploy.local.ports import LOOPBACK
+from libs.contracts.operating.sessions import GET_SESSION
+from libs.contracts.principal import Role
 from libs.runtime.process import Process
 from libs.tls import client_context
 from services.console.app import serve
 from tests.support.certificates import Authority
 from tests.support.pace import pace
 from tests.support.ports import free_ports
+from tests.support.waiting import eventually
 from tests.unit.console.browser import settings
+from tests.unit.console.gateway_double import TOKEN
+from tests.unit.console.samples import gateway
 
 UNKNOWN = "/static/nothing"
 """Is answered without the gateway and without a session."""
@@ -85,6 +92,77 @@ async def test_a_form_that_is_compressed_is_refused_and_inflated_by_nobody() -> 
 
     assert refused.startswith(b"HTTP/1.1 415")
     assert then
+
+
+def unfinished_form(origin: str, path: str, *more: str) -> bytes:
+    """The beginning of a form."""
+    lines = [
+        f"POST {path} HTTP/1.1",
+        f"Host: {origin.removeprefix('http://')}",
+        f"Origin: {origin}",
+        f"Cookie: bankside-session={TOKEN}",
+        "Content-Type: application/x-www-form-urlencoded",
+        "Content-Length: 1000",
+        *more,
+    ]
+    return "\r\n".join([*lines, "", "csrf="]).encode()
+
+
+async def test_forms_of_a_session_that_do_not_end_make_room_for_a_browser(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    double = gateway(Role.VIEWER)
+    monkeypatch.setattr("services.console.app.SignedGateway", lambda *_: double)
+    monkeypatch.setattr("services.console.app.CONNECTIONS_PER_ADDRESS", 4)
+    async with listening() as (origin, _, _), asyncio.timeout(20 * pace()):
+        address = origin.removeprefix("http://").split(":")
+        held = [await asyncio.open_connection(*address) for _ in range(4)]
+        for reader, writer in held:
+            writer.write(unfinished_form(origin, "/wires/1/resolve", "Expect: 100-continue"))
+            await reader.readuntil(b"100 Continue\r\n\r\n")  # the console waits for its form
+        async with ClientSession() as session, session.get(f"{origin}{UNKNOWN}") as answer:
+            status = answer.status
+        ended = await held[0][0].read()
+        for _, writer in held:
+            writer.transport.abort()
+
+    assert [name for name, _, _ in double.asked] == [GET_SESSION.name]
+    assert status == 404
+    assert ended == b""
+
+
+@pytest.mark.parametrize("path", ["/login", "/wires/1/resolve"])
+async def test_a_form_that_does_not_arrive_in_time_is_answered(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.console.app.SignedGateway", lambda *_: gateway(Role.VIEWER))
+    monkeypatch.setattr("services.console.security.FORM_SECONDS", 0.05)
+    async with listening() as (origin, _, _), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*origin.removeprefix("http://").split(":"))
+        writer.write(unfinished_form(origin, path))
+        answer = await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+
+    assert answer.startswith(b"HTTP/1.1 408")
+
+
+async def test_a_browser_that_goes_away_while_its_form_arrives_is_no_failure() -> None:
+    with capture_logs() as logs:
+        async with listening() as (origin, _, _), asyncio.timeout(20 * pace()):
+            address = origin.removeprefix("http://").split(":")
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(unfinished_form(origin, "/login", "Expect: 100-continue"))
+            await reader.readuntil(b"100 Continue\r\n\r\n")
+            writer.transport.abort()
+
+            async def is_gone() -> bool:
+                return REGISTRY.get_sample_value("bankside_http_connections") == 0
+
+            await eventually("the connection is gone", is_gone)
+            async with ClientSession() as session, session.get(f"{origin}{UNKNOWN}") as after:
+                assert after.status == 404
+
+    assert [line for line in logs if line["log_level"] == "error"] == []
 
 
 async def test_connections_that_shake_no_hands_make_room_for_a_browser(
