@@ -52,7 +52,8 @@ class Principal(msgspec.Struct, frozen=True):
     request of a write came from, for the audit alone; services set none for what they start by themselves.
 
     An operator acts for all tenants: `tenant` is empty and `operator` the operator's name. `request_id` is that of
-    an operator's write, for the audit alone.
+    an operator's write, for the audit alone; `browser`, likewise, is where the operator's browser is, which a console
+    alone says.
     """
 
     tenant: str
@@ -63,6 +64,7 @@ class Principal(msgspec.Struct, frozen=True):
     address: str | None = None
     operator: str | None = None
     request_id: str | None = None
+    browser: str | None = None
 
     @property
     def actor(self) -> str:

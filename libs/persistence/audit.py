@@ -46,6 +46,8 @@ class Entry:
         outcome: `ok`, or the code of the error.
         subject: ids and counts that say to what, none of them sensitive.
         body_digest: the keyed hash of the request's body.
+        key: the subscription key that an operator's request was signed with: the operator's own, or a console's.
+        browser: where the operator's browser is, by the word of the console.
     """
 
     actor: str
@@ -57,6 +59,8 @@ class Entry:
     address: str | None = None
     request_id: str | None = None
     body_digest: str | None = None
+    key: str | None = None
+    browser: str | None = None
 
     def text(self) -> str:
         members = {
@@ -68,6 +72,8 @@ class Entry:
             "address": self.address,
             "request_id": self.request_id,
             "body_digest": self.body_digest,
+            "key": self.key,
+            "browser": self.browser,
             **self.subject,
         }
         return encode({name: v for name, v in members.items() if v is not None}).decode()

@@ -50,7 +50,13 @@ def is_within(address: str, networks: Sequence[Network]) -> bool:
 
 def normal_form(address: str) -> str:
     """As `address_of` has it: an IPv4 address also where it is written as IPv6."""
-    return str(_address(address) or address)
+    return parsed_address(address) or address
+
+
+def parsed_address(text: str) -> str | None:
+    """As `address_of` has it; None when the text is no address."""
+    address = _address(text)
+    return str(address) if address is not None else None
 
 
 @lru_cache(maxsize=ADDRESSES_KEPT)

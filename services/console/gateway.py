@@ -16,7 +16,7 @@ from libs.client.credentials import Credentials
 from libs.client.transport import Transport
 from libs.contracts.errors import TimestampOutOfWindow
 from libs.contracts.model import Command
-from libs.contracts.operating.sessions import SESSION_HEADER
+from libs.contracts.operating.sessions import BROWSER_HEADER, SESSION_HEADER
 from libs.contracts.operation import Operation
 
 C = TypeVar("C", bound=Command)
@@ -42,8 +42,12 @@ class OperatorApi(Protocol):
 
 
 class Gateway(Protocol):
-    def of(self, token: str | None) -> OperatorApi:
-        """As the operator of this session; None: as the console itself, which may only begin sessions."""
+    def of(self, token: str | None, browser: str | None = None) -> OperatorApi:
+        """As the operator of this session; None: as the console itself, which may only begin sessions.
+
+        Args:
+            browser: the address of the operator's browser, for the audit.
+        """
         ...
 
 
@@ -85,8 +89,9 @@ class SignedGateway:
         self._session = session
         self._answer_seconds = answer_seconds
 
-    def of(self, token: str | None) -> OperatorApi:
-        headers = {SESSION_HEADER: token} if token is not None else {}
+    def of(self, token: str | None, browser: str | None = None) -> OperatorApi:
+        given = {SESSION_HEADER: token, BROWSER_HEADER: browser}
+        headers = {name: value for name, value in given.items() if value}
         transport = Transport(self._base_url, self._credentials, self._session, headers)
         client = Client(transport, attempts=ATTEMPTS, patience_seconds=self._answer_seconds)
         return _OperatorApi(client, self._answer_seconds)

@@ -20,7 +20,7 @@ from services.console.attempts import Attempts
 from services.console.cookies import Cookies, new_visitor
 from services.console.failures import sentence
 from services.console.forms import WrongValues, command_of
-from services.console.gateway import Gateway
+from services.console.gateway import Gateway, OperatorApi
 from services.console.rendering import Renderer
 from services.console.security import CSRF_FIELD, csrf_token, form_of, is_csrf_token
 from services.console.sessions import ENROL, LOG_IN, Sessions, own_path, see_other
@@ -165,7 +165,7 @@ class LoggingIn:
             return self._enrolment(request, failure=failure, status=422)
         try:
             with self._sessions.looking_up(request, token):
-                answer = await self._gateway.of(token).ask(
+                answer = await self._of(request, token).ask(
                     s.ENROL, s.Enrol(session=token, password=password)
                 )
         except SessionEnded:
@@ -186,7 +186,7 @@ class LoggingIn:
                 s.ConfirmEnrolment, {"session": token, "code": form.get("code", "")}
             )
             with self._sessions.looking_up(request, token):
-                begun = await self._gateway.of(token).ask(s.CONFIRM_ENROLMENT, command)
+                begun = await self._of(request, token).ask(s.CONFIRM_ENROLMENT, command)
         except (WrongValues, LoginRefused):
             failure = "The code is not right: take the one that the authenticator shows now."
             return self._enrolment(request, uri=uri, failure=failure, status=422)
@@ -198,6 +198,9 @@ class LoggingIn:
         response = see_other("/")
         self._cookies.begin(response, begun.token)
         return response
+
+    def _of(self, request: web.Request, token: str) -> OperatorApi:
+        return self._gateway.of(token, address_of(request, self._proxies))
 
     async def _log_out(self, request: web.Request) -> web.Response:
         visit = visit_of(request)

@@ -94,7 +94,7 @@ class Sessions:
             MustEnrol: the session is good for the enrolment alone.
             BanksideError: as the gateway answered.
         """
-        operators = self._gateway.of(token)
+        operators = self._gateway.of(token, address_of(request, self._proxies))
         digest = _digest(token)
         session = self._known.get(digest)
         if session is None:

@@ -37,7 +37,7 @@ from libs.contracts.errors import (
     WrongRouteFamily,
 )
 from libs.contracts.model import Command
-from libs.contracts.operating.sessions import SESSION_HEADER
+from libs.contracts.operating.sessions import BROWSER_HEADER, SESSION_HEADER
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
 from libs.contracts.request_context import RequestContext, request_context
@@ -46,7 +46,14 @@ from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKeys
-from libs.runtime.addresses import address_of, counted_as, is_within, normal_form, parse_networks
+from libs.runtime.addresses import (
+    address_of,
+    counted_as,
+    is_within,
+    normal_form,
+    parse_networks,
+    parsed_address,
+)
 from libs.runtime.connections import CONNECTION
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, claimed_key
@@ -232,6 +239,8 @@ class Endpoints:
             principal = msgspec.structs.replace(principal, address=caller_address)
             if operation.family is Family.OPERATOR:
                 principal = msgspec.structs.replace(principal, request_id=request_id)
+            if signed.credential.is_console:
+                principal = msgspec.structs.replace(principal, browser=_browser(request))
         return principal, body
 
     async def _session(self, request: web.Request) -> StoredSession:
@@ -348,6 +357,12 @@ def _authorize(operation: Operation, credential: Credential, role: Role | None) 
             f"This operation needs the role {operation.role}.",
             extra={"role": operation.role},
         )
+
+
+def _browser(request: web.Request) -> str | None:
+    """Where the browser of the operator is for whom a console asks; None where it does not say so."""
+    sent = request.headers.getall(BROWSER_HEADER, ())
+    return parsed_address(sent[0]) if len(sent) == 1 else None
 
 
 def _require_allowed(credential: Credential, address: str) -> None:

@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import re
 import secrets
 from collections.abc import Callable
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
 
+import msgspec
 import pyotp
 
 from libs.contracts.errors import (
@@ -35,7 +35,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring, LookupKeys
-from libs.runtime.addresses import counted_as
+from libs.runtime.addresses import counted_as, parsed_address
 from services.gateway import login_repository as repository
 from services.gateway.lock_out import LockOut
 from services.gateway.login_repository import Login, OneTimePassword, StoredSession
@@ -125,7 +125,9 @@ class Logins:
             LoginRefused: the name, the password or the code is not right; which one is not told.
             Unavailable: too many others log in at this moment; the attempt does not count.
         """
-        address = _normal(address) or principal.address or ""
+        browser = parsed_address(address or "")
+        principal = msgspec.structs.replace(principal, browser=browser)
+        address = browser or principal.address or ""
         try:
             attempt = await self._lock_out.begin(name, counted_as(address))
         except RateLimited as locked:
@@ -309,13 +311,8 @@ async def _record(
         outcome="ok",
         address=address or principal.address,
         request_id=principal.request_id,
+        key=principal.subscription_key,
+        browser=principal.browser,
         subject={"console": principal.operator},
     )
     await audit.append(connection, [entry])
-
-
-def _normal(address: str | None) -> str | None:
-    try:
-        return str(ipaddress.ip_address(address)) if address else None
-    except ValueError:
-        return None

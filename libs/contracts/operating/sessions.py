@@ -1,7 +1,8 @@
 """Sessions of operators at a console.
 
 A console asks with a key of its own, whose operator has the role `console`. Its requests carry
-`Bankside-Operator-Session`, and act for the operator who has logged in, with that operator's role.
+`Bankside-Operator-Session`, and act for the operator who has logged in, with that operator's role. They may carry
+`Bankside-Operator-Browser`, the address of the operator's browser, which the audit of a write then has.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from libs.contracts.principal import Role
 from libs.contracts.sensitive import Sensitive
 
 SESSION_HEADER = "Bankside-Operator-Session"
+BROWSER_HEADER = "Bankside-Operator-Browser"
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 128
 HEADERS = (("session", SESSION_HEADER),)
 

@@ -29,5 +29,7 @@ async def record(
         subject={**subject, "reason": reason},
         address=principal.address,
         request_id=principal.request_id,
+        key=principal.subscription_key,
+        browser=principal.browser,
     )
     await audit.append(connection, [entry])

@@ -32,7 +32,7 @@ _IDS_OF_AUDIT = frozenset(
     {"command_id", "customer_id", "transaction_id", "saga_id", "subscription_id", "delivery_id"}
 )
 _FIELDS_OF_AUDIT = _IDS_OF_AUDIT | {
-    *("at", "actor", "action", "outcome", "tenant", "address", "request_id", "body_digest")
+    *("at", "actor", "action", "outcome", "tenant", "address", "request_id", "body_digest", "key")
 }
 """Members of an entry that are fields of a step, or are not shown."""
 
@@ -242,6 +242,7 @@ def _audit_step(service: str, entry: Mapping[str, Any]) -> TraceStep | None:
         "kind": StepKind.AUDIT,
         "what": text.get("action"),
         "state": text.get("outcome"),
+        "subscription_key": text.get("key"),
         "actor": text.get("actor") or None,
         "address": text.get("address"),
         "tenant": text.get("tenant"),

@@ -117,7 +117,12 @@ async def test_a_write_is_in_the_audit_with_operator_reason_request_and_address(
     admin, other = await desk.operator(), await desk.operator(Role.VIEWER)
     target = f"{OPERATORS}/{other.key.tenant}/role"
 
-    answer = await admin.post(target, {"role": "operator", "reason": "  on call now "})
+    answer = await admin.call(
+        "POST",
+        target,
+        {"role": "operator", "reason": "  on call now "},
+        headers={"Bankside-Operator-Browser": "203.0.113.9"},
+    )
 
     [entry] = [
         json.loads(row.entry)
@@ -130,6 +135,8 @@ async def test_a_write_is_in_the_audit_with_operator_reason_request_and_address(
     assert entry["reason"] == "on call now"
     assert entry["request_id"] == answer.headers["X-Request-Id"]
     assert entry["address"] == "127.0.0.1"
+    assert entry["key"] == admin.key.subscription_key
+    assert "browser" not in entry, "a console alone says where a browser is"
 
 
 async def test_a_write_without_a_reason_is_refused(desk: Desk) -> None:

@@ -53,8 +53,10 @@ class Person:
         body = {"name": self.name, "password": password, "code": code, **more}
         return await self.console.post(SESSIONS, {k: v for k, v in body.items() if v is not None})
 
-    async def ask(self, method: str, target: str, token: str, body: Any = None) -> Answer:
-        headers = {"Bankside-Operator-Session": token}
+    async def ask(
+        self, method: str, target: str, token: str, body: Any = None, **more: str
+    ) -> Answer:
+        headers = {"Bankside-Operator-Session": token, **more}
         return await self.console.call(method, target, body, headers=headers)
 
     async def enrolled(self) -> str:
@@ -185,6 +187,30 @@ async def test_what_an_operator_does_at_the_console_is_audited_under_the_operato
 
     assert revoked.status == 200
     assert (await entries(desk, person.name))[-1]["action"] == "operators.revoke"
+
+
+async def test_the_audit_has_the_consoles_key_and_where_it_says_that_the_browser_is(
+    desk: Desk,
+) -> None:
+    person, others = await new_person(desk, Role.ADMIN), [await desk.operator() for _ in range(2)]
+    token = await person.enrolled()
+    for other, said in zip(others, ("::ffff:203.0.113.9", "no address"), strict=True):
+        target = f"{OPERATORS}/{other.key.tenant}/revoke"
+        more = {"Bankside-Operator-Browser": said}
+        assert (await person.ask("POST", target, token, {"reason": "left"}, **more)).status == 200
+    await person.log_in(code=person.next_code(), address="203.0.113.10")
+    more = {"Bankside-Operator-Browser": "203.0.113.11"}
+
+    await person.ask("DELETE", f"{SESSIONS}/current", token, **more)
+
+    recorded = (await entries(desk, person.name))[2:]
+    assert [(entry["action"], entry.get("browser")) for entry in recorded] == [
+        ("operators.revoke", "203.0.113.9"),
+        ("operators.revoke", None),
+        ("sessions.log_in", "203.0.113.10"),
+        ("sessions.log_out", "203.0.113.11"),
+    ]
+    assert {entry["key"] for entry in recorded} == {person.console.key.subscription_key}
 
 
 async def test_what_an_operator_is_refused_at_the_console_is_audited_under_the_operators_name(

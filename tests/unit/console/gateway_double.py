@@ -23,17 +23,20 @@ class GatewayDouble:
     Args:
         answers: by the names of operations: data, an error that is raised, or a function of the command.
         asked: the commands so far, with the names of their operations and the token of their session.
+        browsers: the addresses of the browsers that it was asked for.
     """
 
     role: Role = Role.ADMIN
     enrolment_needed: bool = False
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, Command, str | None]] = field(default_factory=list)
+    browsers: list[str | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.answers[LOG_OUT.name] = None
 
-    def of(self, token: str | None) -> OperatorApi:
+    def of(self, token: str | None, browser: str | None = None) -> OperatorApi:
+        self.browsers.append(browser)
         return _OperatorApiDouble(self, token)
 
     def answer(self, operation: Operation, answer: Any) -> None:

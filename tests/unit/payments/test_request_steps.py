@@ -171,6 +171,7 @@ async def test_what_an_operator_did_is_found_in_the_audit(bench: Bench) -> None:
 
     assert (step.kind, step.what, step.state) == ("audit", "wires.resolve", "ok")
     assert (step.actor, step.transaction_id, step.address) == ("operator:ada", "t-1", ADA.address)
+    assert step.subscription_key == ADA.subscription_key
     assert step.note == "reason Asked for."
 
 
