@@ -26,6 +26,7 @@ from services.console.attempts import Attempts
 from services.console.cookies import Cookies
 from services.console.gateway import Gateway
 from services.console.security import CSRF_FIELD, SAFE_METHODS, form_of, is_csrf_token
+from services.console.shares import Shares
 from services.console.visits import VISIT, Visit
 
 LOG_IN = "/login"
@@ -64,6 +65,7 @@ class Sessions:
         self._ended: TTLCache[bytes, bool] = TTLCache(CACHED, ENDED_SECONDS)
         self._of_address = Attempts(UNKNOWN_PER_MINUTE)
         self._in_all = Attempts(UNKNOWN_IN_ALL)
+        self._shares = Shares()
 
     @contextmanager
     def looking_up(self, request: web.Request, token: str) -> Iterator[None]:
@@ -103,7 +105,8 @@ class Sessions:
             self._known[digest] = session
         if session.enrolment_needed:
             raise MustEnrol
-        return Visit(session.name, session.role, token, operators)
+        own_share = self._shares.of(session.name, operators)
+        return Visit(session.name, session.role, token, own_share)
 
     def forget(self, token: str) -> None:
         self._known.pop(_digest(token), None)

@@ -255,6 +255,33 @@ async def test_an_operator_who_has_logged_in_is_not_stopped_by_made_up_tokens(
     assert not any("proof" in name for answer in (*answers, again) for name in answer.cookies)
 
 
+async def test_an_operator_who_asks_too_much_leaves_the_rates_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.console.shares.READS_PER_MINUTE", 3)
+    monkeypatch.setattr("services.console.shares.WRITES_PER_MINUTE", 1)
+    double = gateway()
+
+    def by_token(command: GetSession) -> SessionView:
+        name = "ada" if command.session == TOKEN else "eve"
+        return SessionView(name=name, role=Role.VIEWER, expires_at=AT, enrolment_needed=False)
+
+    double.answer(GET_SESSION, by_token)
+    form = {"decision": "ask", "reason": "Why."}
+    async with console(double) as browser:
+        reads = [await browser.get("/wires") for _ in range(4)]
+        for _ in range(2):
+            await browser.post(f"/wires/{WIRE_ID}/resolve", form)
+        asked = [len(double.commands(operation)) for operation in (LIST_WIRES, RESOLVE_WIRE)]
+        browser.cookies = {"__Host-bankside-session": "e" * 43}
+        other = await browser.get("/wires")
+
+    assert asked == [3, 1]
+    assert ["try again in 60 s" in answer.text for answer in reads] == [False, False, False, True]
+    assert "try again" not in other.text
+    assert len(double.commands(LIST_WIRES)) == 4
+
+
 async def test_a_session_that_has_ended_is_looked_up_once_however_often_its_token_is_sent() -> None:
     double = gateway()
     async with console(double) as browser:
