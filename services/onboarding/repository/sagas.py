@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from uuid import UUID, uuid5
 
-from sqlalchemy import Text, bindparam, case, exists, or_, select
+from sqlalchemy import Text, bindparam, case, exists, not_, or_, select, union_all
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.handling.commands import Drive
@@ -36,26 +36,31 @@ _FIRST_WAS_FORGOTTEN = exists().where(
     inbox.c.command_id == saga_origin.c.command_id,
     saga_origin.c.message_id == inbox.c.forgotten_messages.any_(),
 )
-_ORIGIN = (
+# The row is as it should be: a drive that finds it so writes nothing.
+_KNOWN = (
+    select(saga_origin.c.message_id)
+    .where(
+        saga_origin.c.command_id == bindparam("command_id", type_=UUID_TYPE),
+        not_(_FIRST_WAS_FORGOTTEN),
+    )
+    .cte("known")
+)
+_RECORDED = (
     insert(saga_origin)
     .from_select(
         ["command_id", "message_id"],
         select(
             bindparam("command_id", type_=UUID_TYPE),
             case((_WAS_BEGUN_AS_ANOTHER, ""), else_=_MESSAGE),
-        ),
+        ).where(not_(exists(select(_KNOWN)))),
     )
-    .on_conflict_do_update(
-        index_elements=[saga_origin.c.command_id],
-        set_={
-            "message_id": case(
-                (_FIRST_WAS_FORGOTTEN, _MESSAGE),
-                else_=saga_origin.c.message_id,
-            )
-        },
-    )
-    .returning((saga_origin.c.message_id == _MESSAGE).label("is_first"))
+    # The drive has locked its command: a row that is there, and is not among the known ones, was forgotten.
+    .on_conflict_do_update(index_elements=[saga_origin.c.command_id], set_={"message_id": _MESSAGE})
+    .returning(saga_origin.c.message_id)
+    .cte("recorded")
 )
+_ORIGIN_MESSAGE = union_all(select(_KNOWN.c.message_id), select(_RECORDED.c.message_id)).subquery()
+_IS_FIRST = select(_ORIGIN_MESSAGE.c.message_id == _MESSAGE)
 
 
 def saga_ids_of(command_id: UUID, message_id: str) -> tuple[UUID, UUID]:
@@ -71,7 +76,7 @@ async def saga_id_of(drive: Drive) -> UUID:
         return as_another
     async with drive.transaction() as connection:
         row = await connection.execute(
-            _ORIGIN,
+            _IS_FIRST,
             {"command_id": command_id, "message_id": message_id, "as_another": as_another},
         )
         is_first = bool(row.scalar_one())

@@ -85,6 +85,27 @@ async def test_every_drive_of_a_request_has_the_same_saga_id(database: Database,
     assert len(await driven(database, made(), drives=2)) == 1
 
 
+async def test_a_later_drive_does_not_write_the_origin_again(database: Database) -> None:
+    command_id = keyed()
+    versions: set[str] = set()
+
+    async def handle(drive: Drive, _: Any) -> Result:
+        await saga_id_of(drive)
+        async with database.transaction() as connection:
+            row = await connection.execute(
+                text("SELECT CAST(xmin AS text) FROM saga_origin WHERE command_id = :id"),
+                {"id": command_id},
+            )
+            versions.add(row.scalar_one())
+        return Result()
+
+    leased = await driving.accept(database, OPERATION, partner(), command_id=command_id)
+    await driving.drive(database, {OPERATION: handle}, leased, partner(), None)
+    await driving.drive(database, {OPERATION: handle}, leased, partner(), None)
+
+    assert len(versions) == 1
+
+
 async def test_a_key_that_comes_again_when_it_is_no_longer_kept_names_another_saga(
     database: Database,
 ) -> None:
@@ -95,6 +116,30 @@ async def test_a_key_that_comes_again_when_it_is_no_longer_kept_names_another_sa
     third = await driven(database, command_id)
 
     assert len(first | second | third) == 3
+
+
+async def test_a_request_that_was_forgotten_under_another_key_changes_nothing_for_a_key_that_comes_again(
+    database: Database,
+) -> None:
+    async def handle(drive: Drive, _: Any) -> Result:
+        await saga_id_of(drive)
+        return Result()
+
+    other, command_id = keyed(), keyed()
+    leased = await driving.accept(database, OPERATION, partner(), command_id=other)
+    await driving.drive(database, {OPERATION: handle}, leased, partner(), None)
+    async with database.transaction() as connection:
+        await connection.execute(
+            text("UPDATE inbox SET forgotten_messages = :messages WHERE command_id = :id"),
+            {"id": other, "messages": [leased.message_id]},
+        )
+
+    first = await driven(database, command_id)
+    second = await driven(database, command_id)
+
+    async with database.transaction() as connection:
+        await connection.execute(text("DELETE FROM inbox WHERE command_id = :id"), {"id": other})
+    assert first.isdisjoint(second)
 
 
 async def test_a_key_that_comes_again_after_the_database_went_back_names_the_same_saga(
