@@ -91,7 +91,9 @@ class Business(Model):
     business_address: Address
     """Where it does business."""
     mailing_address: Address | None = None
-    """Where it gets mail; the business address when it is not given."""
+    """Where it gets mail; the business address when it is not given. While it is the same, it follows a change of the
+    business address that does not name it.
+    """
     backup_withholding: bool = False
     """Whether it is subject to backup withholding."""
     is_public: bool = False
