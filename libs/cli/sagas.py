@@ -96,9 +96,9 @@ def resolve(
 ) -> int:
     """Say what became of a step of unknown outcome, after the provider was asked by other means.
 
-    The decision is kept with the step. Its command is driven again and acts on it. While the last send may still arrive
-    at the provider, a step is neither absent nor refused: sending stops, and the answer says from when on to decide
-    again.
+    The decision is kept with the step. Its command is driven again and acts on it; until it has, another decision
+    replaces this one. While the last send may still arrive at the provider, a step is neither absent nor refused:
+    sending stops, and the answer says from when on to decide again.
 
     Such as `bankside sagas resolve SAGA_ID STEP --as absent --reason "the provider has no such customer"`.
 

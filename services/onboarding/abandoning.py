@@ -27,6 +27,6 @@ async def why_not_abandoned(
     else:
         return None
     return (
-        f"{why}: resolve its steps (`bankside sagas list --unknown`), then"
+        f"{why}: resolve its steps (`bankside sagas list --unknown`), one that was resolved wrongly once more, then"
         f" `bankside commands retry {command_id} --reason TEXT`."
     )

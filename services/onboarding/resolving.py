@@ -1,11 +1,14 @@
 """What an operator does about saga steps: one whose outcome is not known, and a compensation that a provider refused.
 
 The decision on a step is stored beside it. The saga acts on it when its command is driven next, as on an answer of the
-provider: what has to be written together with the step's outcome is written then.
+provider: what has to be written together with the step's outcome is written then. Until that is committed, another
+decision replaces it, by which a mistake is taken back. A step that is done must not name the record of another
+customer: the saga would go on with that record at the bank.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -16,15 +19,16 @@ from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.principal import Principal
 from libs.handling.operating.auditing import record
 from libs.handling.operating.holding import hold
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
-from services.onboarding.repository import open_commands, step_cases
+from services.onboarding.repository import holders, open_commands, step_cases
 from services.onboarding.repository.step_cases import Resolution, UnknownStep
-from services.onboarding.step_answers import ANSWERS, without_number
+from services.onboarding.step_answers import ANSWERS, record_ids_in, without_number
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A step of unknown outcome on which an operator has decided.
+    """A step on which an operator has decided.
 
     Args:
         step: as it was.
@@ -56,9 +60,11 @@ async def resolve_step(
         result: the provider's answer to a step that is done, decoded.
 
     Raises:
-        NotFound: there is no such step whose outcome is not known.
-        InvalidState: its command is being driven; the result is not what the provider answers to it; or it would be
-            absent or refused while its last send may still arrive: then its command is held.
+        NotFound: there is no such step whose outcome is not known, or is known by a decision alone on which its open
+            command has not acted.
+        InvalidState: its command is being driven; the result is not what the provider answers to it, or names a record
+            of another customer; or it would be absent or refused while its last send may still arrive: then its command
+            is held.
     """
     answer = _checked(name, resolution, result)
     async with database.transaction() as connection:
@@ -72,7 +78,14 @@ async def resolve_step(
         step = await step_cases.find_unknown(connection, saga_id, name)
         if step is None or step.command_id != command_id:
             raise InvalidState("The step was attempted meanwhile. Look at it again.")
-        in_transit = max(0.0, transit_seconds - step.last_sent_seconds_ago)
+        if is_driven is None and not step.is_unknown:
+            # The command is over, and may have ended by the decision.
+            raise _not_unknown(saga_id, name)
+        if answer is not None:
+            await _refuse_what_another_has(connection, step, answer)
+        in_transit = 0.0
+        if step.last_sent_seconds_ago is not None:
+            in_transit = max(0.0, transit_seconds - step.last_sent_seconds_ago)
         if resolution == "done" or not in_transit:
             is_open = is_driven is not None
             await step_cases.resolve(
@@ -123,7 +136,20 @@ async def settle_compensation(
         )
 
 
-def _checked(name: str, resolution: Resolution, result: Any) -> Any:
+async def _refuse_what_another_has(
+    connection: AsyncConnection, step: UnknownStep, answer: Mapping[str, Any]
+) -> None:
+    """Raises InvalidState: the answer names a record of another customer."""
+    for record_id in record_ids_in(answer):
+        holder = await holders.other_holder(connection, record_id, step.customer_id)
+        if holder is not None:
+            raise InvalidState(
+                f"{record_id} is the record of another customer, {holder}: the step {step.step} of customer"
+                f" {step.customer_id} has not made it. Look again what the provider has of this customer."
+            )
+
+
+def _checked(name: str, resolution: Resolution, result: Any) -> dict[str, Any] | None:
     if (resolution == "done") != (result is not None):
         raise InvalidState("The provider's answer is given for a step that is done, and only then.")
     if result is None:
@@ -132,16 +158,21 @@ def _checked(name: str, resolution: Resolution, result: Any) -> Any:
     if model is None:
         raise NotFound(f"There is no step {name}.")
     try:
-        return msgspec.to_builtins(msgspec.convert(result, model))
+        checked: dict[str, Any] = msgspec.to_builtins(msgspec.convert(result, model))
     except msgspec.ValidationError as error:
         raise InvalidState(f"That is not what the provider answers to {name}: {error}.") from None
+    return checked
 
 
 def _command_of(step: UnknownStep | None, saga_id: UUID, name: str) -> UUID:
     if step is None:
-        raise NotFound(f"There is no step {name} of saga {saga_id} whose outcome is not known.")
+        raise _not_unknown(saga_id, name)
     if step.command_id is None:
         raise InvalidState(
             "The step was not attempted since the last upgrade. Wait for its next attempt."
         )
     return step.command_id
+
+
+def _not_unknown(saga_id: UUID, name: str) -> NotFound:
+    return NotFound(f"There is no step {name} of saga {saga_id} whose outcome is not known.")

@@ -5,6 +5,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import msgspec
 
 from services.onboarding.models import Verification
@@ -28,8 +31,15 @@ ANSWERS: dict[str, type[msgspec.Struct]] = {
     "cancel_identity_person": Verification,
 }
 """By the step's name without its number."""
+RECORD_IDS = ("identity_id", "core_id", "external_account_id", "account_id")
+"""The fields of answers that have the id of the provider's record."""
 
 
 def without_number(step: str) -> str:
     """`verify_person` of `verify_person.2`."""
     return step.partition(".")[0]
+
+
+def record_ids_in(answer: Mapping[str, Any]) -> list[str]:
+    """The ids of the provider's records in an answer, as JSON values."""
+    return [answer[field] for field in RECORD_IDS if field in answer]

@@ -103,7 +103,7 @@ class StepResolution(StrEnum):
 
 
 class ResolveStep(Write):
-    """Say what became of a step; its command goes on accordingly."""
+    """Say what became of a step; its command goes on accordingly. Until it has, another decision replaces this one."""
 
     model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True)
 
@@ -114,7 +114,9 @@ class ResolveStep(Write):
     resolution: Annotated[StepResolution, Field(alias="as", strict=False)]
     """What became of the step."""
     result: dict[str, Any] | None = None
-    """The provider's answer to a step that is done; absent for others."""
+    """The provider's answer to a step that is done; absent for others. With the id of another customer's record it is
+    409 `invalid_state`.
+    """
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:

@@ -30,8 +30,9 @@ LIST = ListPage(
 )
 
 
-def _is_unknown(step: Any) -> bool:
-    return bool(step.outcome_unknown)
+def _can_be_resolved(step: Any) -> bool:
+    """Also a step whose saga has not acted on the decision yet: another one replaces it."""
+    return step.outcome_unknown or (step.state == "intended" and step.resolution is not None)
 
 
 def _is_refused_compensation(step: Any) -> bool:
@@ -50,9 +51,10 @@ RESOLVE_STEP = Action(
     operation=saga_steps.RESOLVE_STEP,
     finds=("customer_id",),
     effect="Says what became of a write at a provider whose answer never came. `absent`: the provider has nothing of"
-    " it, so it is sent again. `done` wants the provider's answer, `refused` ends it.",
+    " it, so it is sent again. `done` wants the provider's answer, `refused` ends it. Until it is acted on, another"
+    " decision replaces this one.",
     done="The step is resolved.",
-    when=_is_unknown,
+    when=_can_be_resolved,
     danger=True,
     then="/saga-steps",
 )
@@ -89,6 +91,7 @@ DETAIL = DetailPage(
             "step",
             "state",
             "outcome_unknown",
+            "resolution",
             "operation",
             "refusal_reason",
             "command.last_error",

@@ -19,6 +19,7 @@ from services.onboarding.tables import saga_steps
 Resolution = Literal["absent", "done", "refused"]
 
 _T = saga_steps.c
+_LOST_SECONDS = func.lost_history_seconds(type_=Double)
 _IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
 # Literals, as in the conditions of the partial indexes.
 IS_REFUSED_COMPENSATION = and_(
@@ -31,25 +32,39 @@ IS_UNKNOWN = and_(
     _T.first_sent_at.is_not(None),
     or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
+# A saga takes a decision over by the commit that ends the state.
+_CAN_BE_RESOLVED = and_(
+    _T.state == literal("intended", literal_execute=True),
+    or_(_T.first_sent_at.is_not(None), _T.resolution.is_not(None)),
+)
 _SETTLE = (
     update(saga_steps)
     .where(_IS_THE_STEP, IS_REFUSED_COMPENSATION)
     .values(settled_at=func.clock_timestamp())
 )
-_UNKNOWN_STEP = select(
-    _T.saga_id,
-    _T.name,
-    _T.tenant,
-    _T.customer_id,
-    _T.operation,
-    _T.command_id,
-    _T.first_sent_at,
-    _T.last_attempt_at,
-    func.coalesce(
-        func.least(seconds_since(_T.last_sent_at), func.lost_history_seconds(type_=Double)), 0.0
-    ),
-).where(IS_UNKNOWN)
-_FIND_UNKNOWN = _UNKNOWN_STEP.where(_IS_THE_STEP).with_for_update(key_share=True)
+_FIND_UNKNOWN = (
+    select(
+        _T.saga_id,
+        _T.name,
+        _T.tenant,
+        _T.customer_id,
+        _T.operation,
+        _T.command_id,
+        # Null where an operator has found that the provider holds nothing of it, and nothing was sent since.
+        func.coalesce(_T.first_sent_at, _T.intended_at),
+        _T.last_attempt_at,
+        case(
+            (
+                _T.first_sent_at.is_not(None),
+                func.coalesce(func.least(seconds_since(_T.last_sent_at), _LOST_SECONDS), 0.0),
+            ),
+            else_=_LOST_SECONDS,
+        ),
+        IS_UNKNOWN,
+    )
+    .where(_IS_THE_STEP, _CAN_BE_RESOLVED)
+    .with_for_update(key_share=True)
+)
 _RESOLVE = (
     update(saga_steps)
     .where(_IS_THE_STEP)
@@ -71,13 +86,15 @@ RESOLVED_CODE = "resolved_by_operator"
 
 @dataclass(frozen=True, slots=True)
 class UnknownStep:
-    """A step that was sent and of which it is not known whether it happened.
+    """A step that was sent and of which it is not known whether it happened, or of which an operator alone has said it.
 
     Args:
         command_id: the command that attempted it last; None when no process of this release has.
+        first_sent_at: when it was recorded, where it is not sent since an operator found it absent.
         last_asked_at: when the provider was last sent the step or asked about it.
         last_sent_seconds_ago: the age of the last send whose outcome is not known, one that this database may have lost
-            included.
+            included; None when no send can arrive any more.
+        is_unknown: False when an operator has decided on it, and its saga has not taken that over yet.
     """
 
     saga_id: UUID
@@ -88,7 +105,8 @@ class UnknownStep:
     command_id: UUID | None
     first_sent_at: datetime
     last_asked_at: datetime
-    last_sent_seconds_ago: float
+    last_sent_seconds_ago: float | None
+    is_unknown: bool
 
 
 async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:
@@ -98,7 +116,9 @@ async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:
 
 
 async def find_unknown(connection: AsyncConnection, saga_id: UUID, name: str) -> UnknownStep | None:
-    """A step of unknown outcome, its row locked; one that is being attempted at the moment, too."""
+    """A step of unknown outcome, its row locked; also one that is being attempted at the moment, and one whose saga has
+    not taken over yet what an operator decided.
+    """
     rows = await connection.execute(_FIND_UNKNOWN, {"of_saga": saga_id, "of_name": name})
     row = rows.first()
     return None if row is None else UnknownStep(*row)

@@ -51,6 +51,8 @@ class Steps:
     )
     recorded: list[str] = field(default_factory=list)
     """Accounts whose opening was recorded."""
+    fails_to_record: bool = False
+    """As where an account cannot be the customer's."""
 
     async def accept_as(self, command_id: UUID) -> None:
         self.leased = await driving.accept(
@@ -60,6 +62,7 @@ class Steps:
     async def drive(self) -> OpenedAccount:
         async def run(saga: Saga) -> OpenedAccount:
             async def record(advance: Advance, account: OpenedAccount) -> Begun | None:
+                assert not self.fails_to_record
                 self.recorded.append(account.account_id)
                 return await saga.drive.commit(ADVANCE, advance)
 

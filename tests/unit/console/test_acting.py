@@ -255,6 +255,21 @@ async def test_the_page_of_a_step_shows_the_customer_and_what_is_done_for_it() -
     assert "onboarding.onboard_customer" not in elsewhere.text
 
 
+@pytest.mark.parametrize(("state", "is_offered"), [("intended", True), ("done", False)])
+async def test_a_step_is_resolved_once_more_until_its_command_has_acted_on_the_decision(
+    state: str, is_offered: bool
+) -> None:
+    resolved = {"outcome_unknown": False, "resolution": "done", "state": state}
+    step = saga_step().model_copy(update=resolved)
+    double = gateway()
+    double.answer(LIST_STEPS, Listed(items=[step]))
+
+    async with console(double) as browser:
+        page = await browser.get("/saga-steps?kind=unknown")
+
+    assert ("/resolve" in page.text) is is_offered
+
+
 async def test_a_form_cannot_name_another_thing_than_its_page() -> None:
     double = gateway()
     async with console(double) as browser:

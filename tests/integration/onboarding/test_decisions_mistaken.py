@@ -1,0 +1,234 @@
+"""What an operator decides on a step by mistake: the record of another customer, and what the provider did not do."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.handling.commands import NeedsOperator
+from libs.persistence import inbox
+from libs.providers.outcomes import Absent, Unknown
+from services.onboarding.ports import OpenedAccount
+from services.onboarding.repository import holders, step_cases
+from services.onboarding.repository.step_cases import Resolution
+from services.onboarding.repository.steps import SagaName
+from services.onboarding.resolving import resolve_step
+from services.onboarding.saga import StepRefused
+from tests.integration.onboarding import driving
+from tests.integration.onboarding.desk import application, business, partner
+from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
+from tests.integration.onboarding.shelf import add_approved, new_store
+from tests.integration.onboarding.steps import ANN, OPERATION, STEP, Steps
+from tests.integration.tables import finish, rows
+from tests.support.waiting import eventually
+
+RIGHT = OpenedAccount("acc_right", "7000000001")
+WAITS_FOR_A_LOCK = (
+    "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database ="
+    " (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+
+
+def answered(account_id: str) -> dict[str, Any]:
+    return {"account_id": account_id, "account_number": "7000000001"}
+
+
+async def become_unknown(steps: Steps) -> None:
+    """The outcome is one that only an operator can end."""
+    steps.write.answers += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await steps.drive()
+    await steps.make_older(24 * 3600.0)
+    await steps.end_lease()
+
+
+async def of_another_customer(steps: Steps) -> Steps:
+    """A step of a customer of another partner."""
+    tenant = f"t{uuid4().hex[:8]}"
+    async with steps.database.transaction() as connection:
+        customer = (await add_approved(connection, new_store(), tenant)).customer
+    name = SagaName(
+        saga_id=uuid4(), tenant=tenant, customer_id=customer.customer_id, operation=OPERATION
+    )
+    return Steps(
+        steps.database, name, await driving.accept(steps.database, OPERATION, partner(tenant))
+    )
+
+
+async def account_of(steps: Steps) -> str:
+    [account] = await rows(
+        steps.database,
+        "SELECT account_id FROM accounts WHERE customer_id = :id",
+        id=steps.name.customer_id,
+    )
+    return str(account.account_id)
+
+
+async def leave_unknown(handling: Handling, method: str) -> inbox.Leased:
+    """An onboarding whose step at this method of the bank needs an operator."""
+    leased, command = await handling.accept(ONBOARDING), application(business=business())
+    handling.bank.answers[method] += [Unknown("timed_out"), Absent()]
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+    before, handling.bank.capabilities = handling.bank.capabilities, A_MOMENT
+    handling.bank.answers[method] = [Absent()]
+    with pytest.raises(NeedsOperator):
+        await handling.drive(leased, command)
+    handling.bank.capabilities = before
+    async with handling.database.transaction() as connection:
+        await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+    return leased
+
+
+async def resolve_opening(
+    handling: Handling, leased: inbox.Leased, step: str, result: dict[str, str]
+) -> None:
+    saga_id: UUID = await handling.value(
+        "SELECT DISTINCT saga_id FROM saga_steps WHERE command_id = :id", id=leased.command_id
+    )
+    await resolve_step(
+        handling.database,
+        ANN,
+        saga_id,
+        step,
+        "done",
+        reason="seen at the bank",
+        transit_seconds=1.0,
+        result=result,
+    )
+
+
+async def test_the_account_of_another_partners_customer_is_not_taken_for_the_answer(
+    steps: Steps,
+) -> None:
+    other = await of_another_customer(steps)
+    await become_unknown(steps)
+
+    with pytest.raises(InvalidState) as refused:
+        await steps.resolve("done", answered(await account_of(other)))
+
+    assert str(other.name.customer_id) in refused.value.detail
+    assert (await steps.row()).resolution is None
+
+
+async def test_a_record_of_the_steps_own_customer_is_taken_for_the_answer(steps: Steps) -> None:
+    await become_unknown(steps)
+
+    await steps.resolve("done", answered(await account_of(steps)))
+
+    assert (await steps.row()).resolution == "done"
+
+
+async def test_the_record_of_an_opening_under_way_is_not_taken_for_the_answer_of_another(
+    handling: Handling,
+) -> None:
+    opened = await leave_unknown(handling, "open_account")
+    theirs = await handling.value(
+        "SELECT result ->> 'core_id' FROM saga_steps"
+        " WHERE name = 'create_core_business' AND command_id = :id",
+        id=opened.command_id,
+    )
+    leased = await leave_unknown(handling, "create_business")
+
+    with pytest.raises(InvalidState) as refused:
+        await resolve_opening(handling, leased, "create_core_business", {"core_id": theirs})
+
+    assert "another customer" in refused.value.detail
+
+
+async def test_of_two_operators_who_name_one_record_for_two_customers_at_once_the_second_is_refused(
+    steps: Steps,
+) -> None:
+    other = await of_another_customer(steps)
+    await become_unknown(other)
+    await become_unknown(steps)
+    record_id = f"acc_{uuid4().hex}"
+
+    async def waits() -> object:
+        return await rows(steps.database, WAITS_FOR_A_LOCK) or None
+
+    async with steps.database.transaction() as connection:
+        name = other.name
+        found = await step_cases.find_unknown(connection, name.saga_id, STEP)
+        assert found is not None
+        free = await holders.other_holder(connection, record_id, name.customer_id)
+        await step_cases.resolve(
+            connection,
+            found,
+            "done",
+            answered(record_id),
+            is_final=False,
+            by="bob",
+            reason="seen at the bank",
+        )
+        second = asyncio.create_task(steps.resolve("done", answered(record_id)))
+        await eventually("the second operator waits", waits)
+    with pytest.raises(InvalidState) as refused:
+        await second
+
+    assert "another customer" in refused.value.detail
+    assert free is None
+    assert (await steps.row()).resolution is None
+
+
+@pytest.mark.parametrize("mistaken", ["absent", "done", "refused"])
+async def test_a_decision_that_was_not_acted_on_is_replaced(
+    steps: Steps, mistaken: Resolution
+) -> None:
+    await become_unknown(steps)
+    await steps.resolve(mistaken, answered("acc_wrong") if mistaken == "done" else None)
+
+    await steps.resolve("done", answered(RIGHT.account_id))
+    await steps.lease_again()
+    opened = await steps.drive()
+
+    assert opened == RIGHT
+    assert steps.write.calls == ["send"]
+    row = await steps.row()
+    assert (row.state, row.resolution, row.refusal_code) == ("done", "done", None)
+
+
+async def test_a_step_that_was_found_absent_and_not_sent_since_is_refused_without_waiting(
+    steps: Steps,
+) -> None:
+    await become_unknown(steps)
+    await steps.resolve("absent")
+
+    await steps.resolve("refused")
+    await steps.lease_again()
+    with pytest.raises(StepRefused):
+        await steps.drive()
+
+    assert steps.write.calls == ["send"]
+
+
+async def test_a_decision_by_which_a_drive_fails_is_replaced(steps: Steps) -> None:
+    await become_unknown(steps)
+    await steps.resolve("done", answered("acc_wrong"))
+    await steps.lease_again()
+    steps.fails_to_record = True
+    with pytest.raises(AssertionError):
+        await steps.drive()
+    steps.fails_to_record = False
+    await steps.end_lease()
+
+    await steps.resolve("done", answered(RIGHT.account_id))
+    await steps.lease_again()
+
+    assert await steps.drive() == RIGHT
+
+
+async def test_a_decision_whose_command_is_over_stays(steps: Steps) -> None:
+    await become_unknown(steps)
+    await steps.resolve("refused")
+    await steps.lease_again()
+    await finish(steps.database, steps.leased)
+
+    with pytest.raises(NotFound):
+        await steps.resolve("done", answered(RIGHT.account_id))
+
+    assert (await steps.row()).resolution == "refused"
