@@ -20,6 +20,7 @@ from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.auditing import audit_commands_for_ever
+from libs.handling.awaiting import OutcomeAwaited
 from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.housekeeping import keep_house
@@ -35,7 +36,7 @@ from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.process import Process
 
-__all__ = ["CommandHandler", "Drive", "NeedsOperator", "run_commands"]
+__all__ = ["CommandHandler", "Drive", "NeedsOperator", "OutcomeAwaited", "run_commands"]
 
 STOP_SECONDS = 5.0
 
@@ -84,6 +85,7 @@ Returns the result, or raises:
 | `Unavailable` | nothing was started: the command is forgotten (see `forgetting`), or else driven again |
 | `ApproverIsInitiator`, `Invalid` | nothing was started: forgotten, or else this is the final reply |
 | `OutcomePending`, errors of providers (502, 504) | driven again later |
+| `OutcomeAwaited` | driven again when what it waits for makes it due, or after a pause of up to ten minutes |
 | `NeedsOperator` | parked at once |
 | any other | a fault of ours: driven again later, parked after several such drives in a row |
 

@@ -27,6 +27,7 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
 from libs.handling.answers import CommandAnswers, error_reply
+from libs.handling.awaiting import AWAITED_RETRIES, OutcomeAwaited
 from libs.handling.forgetting import Forgetting
 from libs.handling.group_commit import GroupCommit, fenced_write
 from libs.handling.parking import Fault, NeedsOperator, Parking
@@ -47,7 +48,7 @@ which may approve.
 """
 
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
-Ending = Reply | Fault | NeedsOperator
+Ending = Reply | Fault | NeedsOperator | OutcomeAwaited
 """How a run of the handler ended."""
 
 FINISHING = fenced_write("finish", leased_writes.finish)
@@ -127,8 +128,8 @@ class CommandRunner:
             return self._success(row, leased, result)
         except inbox.LeaseLost:
             raise
-        except NeedsOperator as decision:
-            return decision
+        except (NeedsOperator, OutcomeAwaited) as ending:
+            return ending
         except InternalError as error:
             self._log_failure(leased, error)
             return Fault(type(error).__name__)
@@ -169,11 +170,20 @@ class CommandRunner:
             case Fault():
                 pause = RETRIES.pause_seconds(leased.attempts)
                 await self._parking.count(leased, ending, error=InternalError.code, pause=pause)
+            case OutcomeAwaited():
+                await self._rest(leased, ending)
             case Reply():
                 final = await self._conclude_reply(leased, ending)
         crash_point(f"{self._service}.concluded")
         if final is not None and leased.reply_to is not None and leased.deadline > time.time():
             self._answers.send(leased.reply_to, final)
+
+    async def _rest(self, leased: inbox.Leased, ending: OutcomeAwaited) -> None:
+        async with inbox.fenced(self._database, leased) as connection:
+            pause = 0.0
+            if await ending.is_awaited(connection):
+                pause = AWAITED_RETRIES.pause_seconds(leased.attempts)
+            await inbox.postpone(connection, leased, seconds=pause, error=ending.code)
 
     async def _conclude_reply(self, leased: inbox.Leased, reply: Reply) -> Reply | None:
         """The reply, if it is final and the caller is not yet answered."""
@@ -197,5 +207,7 @@ def _outcome(ending: Ending) -> str:
             return "parked"
         case Fault():
             return InternalError.code
+        case OutcomeAwaited():
+            return ending.code
         case Reply():
             return ending.error.code if ending.error else "ok"

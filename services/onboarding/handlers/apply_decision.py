@@ -24,7 +24,7 @@ from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRef
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.handlers.verdicts import follow_verdict, issues_of
 from services.onboarding.ids import DECISION, derived
-from services.onboarding.models import CustomerFile, CustomerRecord, Verification
+from services.onboarding.models import CustomerFile, Verification
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import open_commands, steps
 
@@ -102,14 +102,14 @@ class ApplyDecisionHandler:
                     return Result()
         said = [command.verification] if command.verification else await self._ask(drive, command)
         async with drive.transaction() as connection:
+            onboarding = await self._lock_onboarding(connection, drive, command)
             file = await self._apply(connection, drive, command, said)
+            is_waited_for = file is not None and file.customer.status is CustomerStatus.PENDING
+            if is_waited_for and onboarding is not None:
+                await open_commands.hasten(connection, onboarding)
             crash_point("onboarding.decision.committing")
         crash_point("onboarding.decision.committed")
-        if file is None:
-            return Result()
-        if file.customer.status is CustomerStatus.PENDING:
-            await self._hasten_onboarding(drive, file.customer)
-        elif _is_to_be_opened(file):
+        if file is not None and not is_waited_for and _is_to_be_opened(file):
             async with drive.transaction() as connection:
                 await refuse_to_overtake(connection, file.customer, file.customer.saga_id)
             await self._open(drive, file)
@@ -241,16 +241,22 @@ class ApplyDecisionHandler:
             return file
         return await follow_verdict(connection, parts, file)
 
-    async def _hasten_onboarding(self, drive: Drive, customer: CustomerRecord) -> None:
-        """Have the onboarding that waits for the decision driven now rather than at the end of its pause.
+    async def _lock_onboarding(
+        self, connection: AsyncConnection, drive: Drive, command: ApplyDecision
+    ) -> UUID | None:
+        """The command of an onboarding that may wait for the decision, locked. It may rest for minutes: the commit by
+        which the decision is taken over makes it due.
 
-        In a transaction of its own: the onboarding locks its command before the customer, the decision the customer
-        first.
+        As an onboarding does, the decision locks the command before the customer.
         """
-        async with drive.database.transaction() as connection:
-            command_id = await steps.command_of(connection, customer.tenant, customer.saga_id)
-            if command_id is not None:
-                await open_commands.hasten(connection, command_id)
+        tenant = drive.principal.tenant
+        customer = await self._parts.store.customers.find(connection, tenant, command.customer_id)
+        if customer is None or customer.status is not CustomerStatus.PENDING:
+            return None
+        command_id = await steps.command_of(connection, tenant, customer.saga_id)
+        if command_id is not None:
+            await open_commands.lock(connection, command_id)
+        return command_id
 
     async def _take_over(
         self, connection: AsyncConnection, file: CustomerFile, said: Sequence[Verification]

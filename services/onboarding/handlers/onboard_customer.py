@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
-from libs.contracts.errors import OutcomePending, ProviderRefused, Unavailable
+from libs.contracts.errors import ProviderRefused, Unavailable
 from libs.contracts.result import Result
-from libs.handling.commands import Drive
+from libs.handling.commands import Drive, OutcomeAwaited
 from libs.persistence import inbox_acceptance
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import has_lost_history, require_nothing_lost
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
@@ -231,7 +233,8 @@ class OnboardCustomerHandler:
             advance: the answer about the last person, where that is not stored yet.
 
         Raises:
-            OutcomePending: the identity provider has not decided; its feed tells when it has (see `apply_decision`).
+            OutcomeAwaited: the identity provider has not decided; its feed tells when it has, and `apply_decision` has
+                the command driven then.
         """
         parts, name = self._parts, saga.name
         stored = await saga.drive.commit(DECIDE, replace(advance, intent=saga.intent(FIRST_STEP)))
@@ -247,12 +250,17 @@ class OnboardCustomerHandler:
                 return file
             following = states.following(file.customer.status, overall)
             if following is None:
-                raise OutcomePending
+                raise OutcomeAwaited(partial(self._is_undecided, name))
             await parts.move(connection, file, following)
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
             crash_point("onboarding.verified.committing")
         crash_point("onboarding.verified.committed")
         return file
+
+    async def _is_undecided(self, name: SagaName, connection: AsyncConnection) -> bool:
+        file = await self._parts.store.file(connection, name.tenant, name.customer_id)
+        assert file is not None, "customers are not removed once a provider knows of them"
+        return states.overall(file.verifications) is CustomerStatus.PENDING
 
 
 def _verify_person(number: int) -> str:

@@ -13,7 +13,7 @@ from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, Upd
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
-from libs.handling.commands import NeedsOperator
+from libs.handling.commands import NeedsOperator, OutcomeAwaited
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox
 from libs.providers.outcomes import Absent, Accepted, Reason, Refused, Unknown
@@ -193,6 +193,45 @@ async def test_a_decision_that_is_waited_for_has_the_onboarding_driven_at_once(
     due = "SELECT due_at <= clock_timestamp() FROM inbox WHERE command_id = :id AND :tenant <> ''"
     assert await handling.value(due, id=leased.command_id)
     assert await handling.status() == "pending", "the onboarding itself moves its customer"
+
+
+async def test_an_onboarding_that_ends_its_drive_as_the_decision_is_taken_over_does_not_rest(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    with pytest.raises(OutcomeAwaited) as ended:
+        await handling.drive(await handling.accept(ONBOARDING), application())
+
+    async def is_awaited() -> bool:
+        async with handling.database.transaction() as connection:
+            return await ended.value.is_awaited(connection)
+
+    before = await is_awaited()
+    await handling.decide(await handling.identity_of("business"), Status.APPROVED)
+
+    assert (before, await is_awaited()) == (True, False)
+
+
+async def test_a_decision_that_the_service_dies_with_has_its_onboarding_driven_at_once(
+    handling: Handling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    leased, command = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomeAwaited):
+        await handling.drive(leased, command)
+    async with handling.database.transaction() as connection:
+        await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+
+    def die(point: str) -> None:
+        if point == "onboarding.decision.committed":
+            raise ConnectionResetError
+
+    monkeypatch.setattr(apply_decision, "crash_point", die)
+    with pytest.raises(ConnectionResetError):
+        await handling.decide(await handling.identity_of("business"), Status.DENIED)
+
+    due = "SELECT due_at <= clock_timestamp() FROM inbox WHERE command_id = :id AND :tenant <> ''"
+    assert await handling.value(due, id=leased.command_id)
 
 
 async def test_a_decision_does_not_come_between_the_steps_of_an_opening(
