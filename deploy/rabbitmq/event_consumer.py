@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from deploy.rabbitmq.definitions import ADMINISTRATOR
+from deploy.rabbitmq.definitions import ADMINISTRATOR, binding, queue
 from libs.contracts.events import EVENT_TYPES
 from libs.messaging.permissions import NOTHING
 from libs.messaging.senders import EMITTERS, PARTICIPANTS
@@ -68,7 +68,7 @@ def event_consumer_definitions(
             f"{unknown[0]} is no type of event that travels over the broker: give a type such as wire.completed,"
             " a kind such as 'wire.*', or '#' for all."
         )
-    queue = events_queue(name)
+    name_of_queue = events_queue(name)
     return {
         "users": [
             {
@@ -85,35 +85,23 @@ def event_consumer_definitions(
                 "vhost": vhost,
                 "configure": NOTHING,
                 "write": NOTHING,
-                "read": f"^{re.escape(queue)}$",
+                "read": f"^{re.escape(name_of_queue)}$",
             }
         ],
         "queues": [
-            {
-                "name": queue,
-                "vhost": vhost,
-                "durable": True,
-                "auto_delete": False,
-                "arguments": {
+            queue(
+                name_of_queue,
+                vhost,
+                {
                     "x-queue-type": "quorum",
                     "x-delivery-limit": NO_DELIVERY_LIMIT,
                     "x-max-length": GREATEST_EVENTS,
                     "x-max-length-bytes": GREATEST_BYTES,
                     "x-overflow": "drop-head",
                 },
-            }
+            )
         ],
-        "bindings": [
-            {
-                "source": EVENTS,
-                "vhost": vhost,
-                "destination": queue,
-                "destination_type": "queue",
-                "routing_key": each,
-                "arguments": {},
-            }
-            for each in dict.fromkeys(types)
-        ],
+        "bindings": [binding(EVENTS, name_of_queue, each, vhost) for each in dict.fromkeys(types)],
     }
 
 

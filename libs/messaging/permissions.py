@@ -31,6 +31,7 @@ from libs.messaging.topology import (
     DEAD,
     EVENT_CONSUMERS,
     EVENTS,
+    EVERY_EVENT,
     PROBES,
     QUERIES,
     REPLIES,
@@ -84,7 +85,7 @@ def permissions_of(service: str) -> Permissions:
         ),
         EVENTS: TopicPermission(
             _any_of(rf"{re.escape(kind)}\.[a-z_]+" for kind in kinds_emitted_by(service)),
-            _any_of(["#"] if events else []),
+            _any_of([EVERY_EVENT] if events else []),
         ),
         REPLIES: TopicPermission(
             _any_of(map(replies_queues, askers_of(service))),

@@ -10,12 +10,14 @@
 | `bankside.probes` | the queue whose consumers are probed (`libs.messaging.probing`) |
 
 All are topic exchanges, since RabbitMQ checks routing keys by permission on these alone. They come with the users and
-permissions (`deploy/rabbitmq`); a service declares and binds its own queues and nothing else.
+permissions (`deploy/rabbitmq`), and so do the queues of services that take every event; a service declares and binds
+its own queues and nothing else.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 from aio_pika.abc import AbstractChannel
@@ -33,7 +35,10 @@ EXCHANGES = (COMMANDS, QUERIES, EVENTS, REPLIES, DEAD, PROBES)
 QueueType = Literal["classic", "quorum"]
 
 EVENT_CONSUMERS = ("webhook_dispatcher",)
-"""Services that take every event."""
+"""Services that take every event. Their queues come with the exchanges: while one is missing, an event that the queue
+of another consumer takes counts as delivered.
+"""
+EVERY_EVENT = "#"
 
 QUERY_TTL_SECONDS = 25
 """The gateway's longest deadline: the caller of an older query has been answered."""
@@ -96,18 +101,11 @@ def dead_queues() -> tuple[str, ...]:
     return tuple(dead_queue(queue) for service in SERVICES for queue in durable_queues(service))
 
 
-async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
-    """A quorum queue whose dead letters reach `<name>.dead`, at least once."""
-    dead = await channel.declare_queue(
-        dead_queue(name),
-        durable=True,
-        arguments={"x-queue-type": "quorum", "x-delivery-limit": NO_DELIVERY_LIMIT},
-    )
-    await dead.bind(DEAD, routing_key=dead_queue(name))
-    await channel.declare_queue(
-        name,
-        durable=True,
-        arguments={
+def durable_queue_arguments(name: str) -> Mapping[str, Mapping[str, str | int]]:
+    """The arguments of a durable queue and of its dead queue, by queue."""
+    return {
+        dead_queue(name): {"x-queue-type": "quorum", "x-delivery-limit": NO_DELIVERY_LIMIT},
+        name: {
             "x-queue-type": "quorum",
             "x-delivery-limit": NO_DELIVERY_LIMIT,
             "x-dead-letter-exchange": DEAD,
@@ -115,7 +113,17 @@ async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
             "x-dead-letter-strategy": "at-least-once",
             "x-overflow": "reject-publish",
         },
+    }
+
+
+async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
+    """A quorum queue whose dead letters reach `<name>.dead`, at least once."""
+    arguments = durable_queue_arguments(name)
+    dead = await channel.declare_queue(
+        dead_queue(name), durable=True, arguments={**arguments[dead_queue(name)]}
     )
+    await dead.bind(DEAD, routing_key=dead_queue(name))
+    await channel.declare_queue(name, durable=True, arguments={**arguments[name]})
 
 
 async def declare_commands(channel: AbstractChannel, service: str) -> None:
@@ -150,4 +158,4 @@ async def declare_events(channel: AbstractChannel, service: str) -> None:
     """The queue of a service that takes every event."""
     await declare_durable_queue(channel, events_queue(service))
     queue = await channel.get_queue(events_queue(service), ensure=False)
-    await queue.bind(EVENTS, routing_key="#")
+    await queue.bind(EVENTS, routing_key=EVERY_EVENT)

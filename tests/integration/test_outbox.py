@@ -333,6 +333,22 @@ async def test_an_event_that_no_queue_took_is_published_once_one_does_in_its_ord
         assert sequences(received, "p1") == [1, 2, 3, 4]
 
 
+async def test_an_event_that_a_queue_of_a_consumer_takes_waits_for_the_dispatcher_that_was_never_there(
+    fresh_environment: Environment, database: Database
+) -> None:
+    amqp_url = fresh_environment.amqp_url
+    async with subscribed(amqp_url) as received, relays(amqp_url, database):
+        await record(database, *(an_event("p1", n) for n in (1, 2, 3)))
+        await until(lambda: is_empty(database))
+        await until(lambda: enough(received, 3))
+
+    connection = await aio_pika.connect(amqp_url)
+    async with connection, connection.channel() as channel:
+        await declare_events(channel, "webhook_dispatcher")
+        queue = await channel.declare_queue(events_queue("webhook_dispatcher"), passive=True)
+    assert queue.declaration_result.message_count == 3
+
+
 # Readiness
 
 

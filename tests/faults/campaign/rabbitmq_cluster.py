@@ -137,6 +137,8 @@ class RabbitMQCluster:
         with (node.home / "rabbitmq.conf").open("a") as configuration:
             configuration.write("cluster_formation.peer_discovery_backend = classic_config\n")
             configuration.writelines(peers)
+            # Without it the first node to start declares the queues of its definitions, with itself as the only member.
+            configuration.write(f"cluster_formation.target_cluster_size_hint = {NODES}\n")
 
     def kill(self, node: RabbitMQ) -> None:
         """`kill -9`; it is started again."""
