@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from services.webhook_dispatcher.metrics import ATTEMPTS, CLAIMS_LOST, CONCLUDED
 from services.webhook_dispatcher.ports import Verdict
 from services.webhook_dispatcher.repository import endpoints, finishing
 from services.webhook_dispatcher.repository.endpoints import Health
-from services.webhook_dispatcher.repository.finishing import Ending
+from services.webhook_dispatcher.repository.finishing import Conclusion, Ending
 from services.webhook_dispatcher.repository.partitions import Partitions
 
 BATCH = 256
@@ -97,7 +98,7 @@ class AttemptRecorder:
         """Return when the batch is recorded, and subscriptions whose endpoint answered 410 are unavailable."""
         endings = [self._ending(attempted) for attempted in batch]
         recorded, known = await until_available("finish", lambda: self._commit(batch, endings))
-        self._count(batch, endings, recorded)
+        self._count(batch, recorded)
         now = self._clock()
         gone = {
             (attempted.leased.delivery.subscription_id, attempted.leased.to.generation)
@@ -143,12 +144,13 @@ class AttemptRecorder:
             error=attempt.error,
             response_body=attempt.response_body,
             is_counted=is_counted,
+            released_at=delivery.released_at,
         )
 
     async def _commit(
         self, batch: Sequence[AttemptedDelivery], endings: Sequence[Ending]
-    ) -> tuple[set[UUID], dict[UUID, Health]]:
-        """The ids of the deliveries that were recorded, and the health of their endpoints."""
+    ) -> tuple[dict[UUID, Conclusion | None], dict[UUID, Health]]:
+        """What became of the deliveries that were recorded, and the health of their endpoints."""
         days = {ending.attempted_at.astimezone(UTC).date() for ending in endings}
         await self._partitions.ensure("attempt", days)
         ended = list(zip(batch, endings, strict=True))
@@ -165,7 +167,12 @@ class AttemptRecorder:
                 # Another process may have written since the first read.
                 locked = await endpoints.lock(connection, changing)
                 changed = _all_after(
-                    locked, [one for one in ended if one[1].delivery_id in recorded]
+                    locked,
+                    [
+                        (attempted, replace(ending, concluded=recorded[ending.delivery_id]))
+                        for attempted, ending in ended
+                        if ending.delivery_id in recorded
+                    ],
                 )
                 if changed:
                     await endpoints.save(connection, changed)
@@ -175,21 +182,19 @@ class AttemptRecorder:
         return recorded, known
 
     def _count(
-        self,
-        batch: Sequence[AttemptedDelivery],
-        endings: Sequence[Ending],
-        recorded: Collection[UUID],
+        self, batch: Sequence[AttemptedDelivery], recorded: Mapping[UUID, Conclusion | None]
     ) -> None:
         verdicts: Counter[str] = Counter()
         conclusions: Counter[str] = Counter()
-        for attempted, ending in zip(batch, endings, strict=True):
-            if ending.delivery_id not in recorded:
-                self._log.warning("claim_lost", delivery=str(ending.delivery_id))
+        for attempted in batch:
+            delivery_id = attempted.leased.delivery.id
+            if delivery_id not in recorded:
+                self._log.warning("claim_lost", delivery=str(delivery_id))
                 CLAIMS_LOST.inc()
                 continue
             verdicts[attempted.attempt.verdict.value] += 1
-            if ending.concluded is not None:
-                conclusions[ending.concluded] += 1
+            if (concluded := recorded[delivery_id]) is not None:
+                conclusions[concluded] += 1
         for verdict, count in verdicts.items():
             ATTEMPTS.labels(verdict).inc(count)
         for how, count in conclusions.items():

@@ -42,7 +42,7 @@ async def finish(
         for delivery_id in ids
     ]
     async with rig.database.driver() as connection:
-        return await finishing.finish(connection, endings)
+        return {*await finishing.finish(connection, endings)}
 
 
 async def failures(

@@ -179,6 +179,36 @@ async def test_a_held_delivery_that_is_due_again_has_its_whole_schedule_before_i
             assert 50 < (delivery.due_at - rig.clock()).total_seconds() <= 60
 
 
+@pytest.mark.parametrize("last_of_its_schedule", [True, False])
+async def test_a_delivery_that_is_released_while_it_is_attempted_has_its_whole_schedule_before_it(
+    rig: Rig, last_of_its_schedule: bool
+) -> None:
+    subscription = await rig.subscribe("/a")
+    rig.receiver.statuses["/a"] = 503
+    pauses = (3600.0,) if last_of_its_schedule else (3600.0, 3600.0)
+
+    async def is_under_way() -> bool:
+        return rig.receiver.at_once["/a"] == 1
+
+    async with rig.engine(Rules(retry_seconds=pauses)) as publisher:
+        await publisher.publish([an_event()])
+        await eventually("an attempt", lambda: attempted(rig, subscription, 1))
+        rig.receiver.hanging.add("/a")
+        rig.later(hours=2)
+        await eventually("another under way", is_under_way)
+        for status in ("disabled", "active"):
+            await rig.change("UPDATE subscription SET status = :status", status=status)
+            await change_strays(rig.database, subscription, status)
+
+        rig.receiver.let_go.set()
+
+        attempts = await eventually("at once", lambda: attempted(rig, subscription, 3))
+        [delivery] = await rig.deliveries(subscription)
+        assert [row.concluded for row in attempts] == [None] * 3
+        assert (delivery.attempts_made, delivery.schedule_from) == (3, 2)
+        assert 3000 < (delivery.due_at - rig.clock()).total_seconds() <= 5000
+
+
 async def test_410_makes_the_subscription_unavailable_at_once_and_tells_the_others(
     rig: Rig,
 ) -> None:

@@ -45,7 +45,7 @@ async def test_a_record_that_waits_while_its_claim_is_taken_away_records_nothing
 
     async def record() -> set[UUID]:
         async with rig.database.driver() as connection:
-            return await finishing.finish(connection, [ending])
+            return {*await finishing.finish(connection, [ending])}
 
     async with rig.database.driver_transaction() as holder:
         if taken_by == "nobody":
@@ -62,6 +62,42 @@ async def test_a_record_that_waits_while_its_claim_is_taken_away_records_nothing
     assert await rig.attempts(subscription) == []
     [left] = await rig.deliveries(subscription)
     assert (left.id, left.attempts_made) == (delivery, 0)
+
+
+async def test_a_failure_that_waits_while_its_delivery_is_released_leaves_it_due(rig: Rig) -> None:
+    subscription, delivery, claim = await rig.subscribe("/a"), uuid4(), uuid4()
+    await claimed(rig, subscription, [delivery], claim)
+    ending = Ending(
+        delivery_id=delivery,
+        claim=claim,
+        concluded="failed",
+        due_at=None,
+        attempted_at=datetime.now(UTC),
+        duration_ms=1,
+        response_status=500,
+        error=None,
+        response_body=None,
+    )
+
+    async def record() -> dict[UUID, finishing.Conclusion | None]:
+        async with rig.database.driver() as connection:
+            return await finishing.finish(connection, [ending])
+
+    async with rig.database.driver_transaction() as holder:
+        await holder.execute(
+            "UPDATE delivery SET state = 'pending', held_at = NULL, released_at = clock_timestamp()"
+        )
+        recording = asyncio.create_task(record())
+        await eventually(
+            "a record that waits", lambda: rig.waits_for_lock("transactionid", "tuple")
+        )
+    recorded = await recording
+
+    assert recorded == {delivery: None}
+    [attempt] = await rig.attempts(subscription)
+    [left] = await rig.deliveries(subscription)
+    assert (attempt.number, attempt.concluded) == (1, None)
+    assert (left.claim, left.attempts_made, left.schedule_from) == (None, 1, 1)
 
 
 async def test_what_was_claimed_anew_while_its_first_attempt_waited_is_recorded_once(
