@@ -124,9 +124,11 @@ class DeliveryAttempt(Model):
     duration_ms: int
     """How long it took, in milliseconds."""
     response_status: int | None
-    """The HTTP status of the answer; null without one."""
+    """The HTTP status of the answer, also of one that broke off; null where none began."""
     error: str | None
-    """Why there was no answer; null with one."""
+    """Why it failed, where the status does not say it: no answer, one that broke off, or a redirect, which is not
+    followed. Null otherwise.
+    """
     response_body: str | None
     """At most 16 KiB of the answer; null without one."""
 
@@ -144,9 +146,11 @@ class LastError(Model):
     at: f.UtcDateTime
     """When, to about a minute."""
     response_status: int | None
-    """The HTTP status of the answer; null without one."""
+    """The HTTP status of the answer, also of one that broke off; null where none began."""
     error: str | None
-    """Why there was no answer; null with one."""
+    """Why it failed, where the status does not say it: no answer, one that broke off, or a redirect, which is not
+    followed. Null otherwise.
+    """
 
 
 class SubscriptionHealth(Model):
