@@ -49,7 +49,7 @@ def tail(
     Such as `bankside events tail --event-type wire`, or `bankside events tail --after EVENT_ID --once --json`.
 
     Args:
-        after: The id of the last event seen: only events after it. Without, all that are kept (30 days).
+        after: The id of the last event shown: only events after it. Without, all that are kept (30 days).
         event_type: A type (wire.completed), a kind (wire), or * for every event.
         once: End after the events that are there.
         key: The key to sign with: a saved name or a subscription key; by default that of the demo partner. A customer's

@@ -70,11 +70,13 @@ EventFilter = Annotated[
 
 class ListEvents(Command):
     """List the events that are kept (30 days), oldest first. To miss none, ask again with `after`, the id of the last
-    event seen, until the list is empty.
+    event that was listed, until the list is empty.
     """
 
     after: f.FilterId | None = None
-    """The id of the last event seen (`evt_…`): only events after it. One that is not known or no longer kept is 404."""
+    """The id of the last event that was listed (`evt_…`): only events after it. The last delivery may have overtaken
+    others: after it these are not found. An id that is not known or no longer kept is 404.
+    """
     event_type: EventFilter | None = None
     """Only these events, as one string: a type, a kind, or `*`."""
     limit: f.Limit = 50
