@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -177,6 +179,34 @@ async def test_a_held_delivery_that_is_due_again_has_its_whole_schedule_before_i
             [delivery] = await rig.deliveries(subscription)
             assert delivery.attempts_made == 10 * count
             assert 50 < (delivery.due_at - rig.clock()).total_seconds() <= 60
+
+
+async def test_the_statement_of_the_production_page_holds_deliveries_of_a_restored_database(
+    rig: Rig,
+) -> None:
+    page = (Path(__file__).parents[4] / "deploy" / "PRODUCTION.md").read_text()
+    [statement] = re.findall(r'-c "(UPDATE webhook_dispatcher\.subscription .+)"', page)
+    subscription = await rig.subscribe("/replaced")
+    rig.receiver.statuses["/replaced"] = 503
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event()])
+        await eventually("an attempt", lambda: attempted(rig, subscription, 1))
+
+    await rig.change(statement)
+
+    async def is_held() -> bool:
+        return [row.state for row in await rig.deliveries(subscription)] == ["held"]
+
+    async with rig.engine():
+        rig.later(hours=1)
+        await eventually("the delivery is held", is_held)
+        assert len(rig.receiver.of("/replaced")) == 1
+        url = rig.receiver.url + "/present"
+        await rig.change("UPDATE subscription SET callback_url = :url, status = 'active'", url=url)
+        await change_strays(rig.database, subscription, "active")
+        rig.wake()
+        await eventually("the end", lambda: is_over(rig, subscription))
+    assert len(rig.receiver.of("/present")) == 1
 
 
 @pytest.mark.parametrize("last_of_its_schedule", [True, False])
