@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
+from tests.support.forked_workers import fork_workers
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.known_types import know_arrays
 from tests.support.stack import Stack, running_stack
@@ -26,6 +27,10 @@ RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
 fourteenth of the workers' processor time.
 """
+
+
+def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
+    fork_workers(config, specs)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:

@@ -34,6 +34,10 @@ def _slowness() -> float:
     return max(1.0, min(measure() for _ in range(5)) / LOOP_SECONDS)
 
 
+# Each worker measures while all run, not the quiet template that the workers are forked from.
+os.register_at_fork(after_in_child=_slowness.cache_clear)
+
+
 def pace() -> float:
     """By how much to multiply a deadline: 1 on a quiet machine, never more than `SLOWEST`."""
     if IS_STRICT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import socket
 import sys
@@ -11,9 +12,13 @@ import uuid
 
 from tests.support.ports import KEEPER
 
-RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 CONNECT_SECONDS = 90.0
 POLL_SECONDS = 0.05
+
+
+@functools.cache
+def _run() -> str:
+    return os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
 
 
 def connection_to(module: str) -> socket.socket:
@@ -23,7 +28,7 @@ def connection_to(module: str) -> socket.socket:
     no worker is connected any more.
     """
     # A socket without a file, so that none is left behind.
-    address = f"\0bankside-{RUN}-{module}"
+    address = f"\0bankside-{_run()}-{module}"
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         _start_unless_it_runs(module, address)
