@@ -19,13 +19,18 @@ from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS, PUBLIC_OPERATIONS
 from libs.specs.problems import errors_of
 from tests.support.documents import openapi_document, operator_document
+from tests.support.with_each import with_each
 
 ROWS = PUBLIC_OPERATIONS
 WITH_BODY = [row for row in ROWS if row.takes_body]
 
 
-each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-each_row_with_body = pytest.mark.parametrize("row", WITH_BODY, ids=lambda row: row.name)
+def name_of(row: Operation) -> str:
+    return row.name
+
+
+each_row = with_each(ROWS, name_of)
+each_row_with_body = with_each(WITH_BODY, name_of)
 
 
 def described(row: Operation) -> dict[str, Any]:
@@ -204,7 +209,7 @@ def test_an_operation_has_what_it_refuses_a_body_with_also_where_there_is_none_t
     assert {"400", "415"} <= {*responses(row)}
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if not row.is_read], ids=lambda row: row.name)
+@with_each([row for row in ROWS if not row.is_read], name_of)
 def test_a_write_tells_the_rate_and_a_replay(row: Operation) -> None:
     found = responses(row)
 
@@ -215,10 +220,8 @@ def test_a_write_tells_the_rate_and_a_replay(row: Operation) -> None:
         assert "Idempotent-Replayed" in found[status]["headers"]
 
 
-@pytest.mark.parametrize(
-    "row",
-    [row for row in ROWS if not row.is_read and "transaction_id" in row.path_fields],
-    ids=lambda row: row.name,
+@with_each(
+    [row for row in ROWS if not row.is_read and "transaction_id" in row.path_fields], name_of
 )
 def test_a_write_about_a_wire_names_it_while_it_is_pending(row: Operation) -> None:
     assert row.pending_id == "transaction_id"
@@ -302,7 +305,7 @@ def test_the_example_of_an_answer_is_whole_and_valid(row: Operation) -> None:
         assert content["example"]["data"]
 
 
-@pytest.mark.parametrize("name", EVENT_TYPES)
+@with_each(EVENT_TYPES)
 def test_the_example_of_an_event_is_valid_and_has_every_field(name: str) -> None:
     content = openapi_document()["webhooks"][name]["post"]["requestBody"]["content"][
         "application/json"

@@ -16,6 +16,7 @@ from libs.contracts import patterns
 from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.specs.release import released_document
 from tests.support.documents import openapi_document
+from tests.support.with_each import with_each
 
 
 def accepted(kind: Any, value: str) -> bool:
@@ -92,7 +93,7 @@ def test_a_pattern_that_was_widened_takes_what_the_released_one_took(data: st.Da
     assert re.search(patterns.TIN, value)
 
 
-@pytest.mark.parametrize("group", range(100))
+@with_each(range(100))
 def test_an_itin_has_the_fourth_and_fifth_digits_that_the_irs_assigns(group: int) -> None:
     assigned = {*range(50, 66), *range(70, 89), *range(90, 93), *range(94, 100)}
 
@@ -100,7 +101,7 @@ def test_an_itin_has_the_fourth_and_fifth_digits_that_the_irs_assigns(group: int
     assert bool(re.search(patterns.TIN, f"900-{group:02}-1234")) is (group in assigned)
 
 
-@pytest.mark.parametrize("prefix", [f"{number:02}" for number in range(100)])
+@with_each([f"{number:02}" for number in range(100)])
 def test_the_prefixes_of_an_ein_are_those_of_another_implementation(prefix: str) -> None:
     value = f"{prefix}1234567"
 
