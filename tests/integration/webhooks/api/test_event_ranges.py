@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
-import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
@@ -61,23 +60,24 @@ def of_subscribers(*, is_partner: bool, types: list[str] | None = None) -> Page:
     return page
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        *(of_operators(order, types=types) for order in Order for types in (None, WIRES)),
-        *(of_operators(order, types=WIRES, other=True) for order in Order),
-        *(
-            of_subscribers(is_partner=is_partner, types=types)
-            for is_partner in (True, False)
-            for types in (None, WIRES)
-        ),
-    ],
-)
-async def test_a_page_of_a_rare_tenant_or_type_does_not_read_the_others(
-    busy: Desk, page: Page
-) -> None:
-    async with busy.recorder.transaction() as connection:
-        assert await page(connection, busy) == []
-        read = (await connection.execute(_READ)).scalar_one()
+PAGES = [
+    *(of_operators(order, types=types) for order in Order for types in (None, WIRES)),
+    *(of_operators(order, types=WIRES, other=True) for order in Order),
+    *(
+        of_subscribers(is_partner=is_partner, types=types)
+        for is_partner in (True, False)
+        for types in (None, WIRES)
+    ),
+]
 
-    assert read < OF_OTHERS / 10
+
+async def test_a_page_of_a_rare_tenant_or_type_does_not_read_the_others(busy: Desk) -> None:
+    read = []
+
+    for page in PAGES:
+        async with busy.recorder.transaction() as connection:
+            assert await page(connection, busy) == []
+            read.append((await connection.execute(_READ)).scalar_one())
+
+    assert len(read) > 1
+    assert [rows for rows in read if rows >= OF_OTHERS / 10] == []
