@@ -26,11 +26,13 @@ WAIT_SECONDS = 120
 MYPY_CACHE = ROOT / ".tools" / "mypy-generated"
 """Of the run before, whose generated client has the same relative paths."""
 GENERATE = """
+import gc
 import json
 import sys
 
 from openapi_python_client.cli import app
 
+gc.disable()  # it took a sixth of the time
 for arguments in json.loads(sys.argv[1]):
     if app(arguments, standalone_mode=False):
         sys.exit(f"{arguments}: has failed")
@@ -124,7 +126,9 @@ def test_typescript_types_are_made_and_compile(tmp_path: Path) -> None:
     (tmp_path / "use.ts").write_text(USE)
 
     run(str(programs / "openapi-typescript"), "openapi.json", "-o", "api.d.ts", cwd=tmp_path)
-    run(str(programs / "tsc"), "--noEmit", "--strict", "use.ts", "api.d.ts", cwd=tmp_path)
+    # Without the types of a browser, which take half of the time.
+    strict = ("--noEmit", "--strict", "--lib", "es2022")
+    run(str(programs / "tsc"), *strict, "use.ts", "api.d.ts", cwd=tmp_path)
 
     types = (tmp_path / "api.d.ts").read_text()
     for row in PUBLIC_OPERATIONS:
