@@ -102,7 +102,8 @@ async def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert programs is not None
     source, folder = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("program")
     shutil.copytree(CLIENT, source, dirs_exist_ok=True)
-    await run(str(programs / "tsc"), folder=source)
+    # Its own sources are type-checked, not the declarations that come with TypeScript: half of the processor time.
+    await run(str(programs / "tsc"), "--skipLibCheck", folder=source)
     await run("npm", "pack", "--ignore-scripts", "--silent", folder=source)
     (archive,) = source.glob("*.tgz")
     (folder / "package.json").write_text("{}")
