@@ -20,7 +20,6 @@ from tests.support.operators import new_operator
 from tests.support.pace import pace
 
 ROOT = Path(__file__).parents[2]
-BANKSIDE = str(Path(sys.executable).with_name("bankside"))
 
 
 @pytest.fixture
@@ -121,7 +120,7 @@ async def test_a_key_that_was_saved_under_a_name_signs_calls(checkout: Path) -> 
 
 
 async def test_dead_letters_are_looked_for_at_the_stacks_broker(checkout: Path) -> None:
-    listed = json.loads(await run(checkout, BANKSIDE, "dead", "list", "--json"))
+    listed = json.loads(await run_forked(checkout, "libs.cli", "dead", "list", "--json"))
 
     assert [item["queue"] for item in listed["queues"]] == [
         "onboarding.commands.dead",
