@@ -2,7 +2,8 @@
 
 `launched` is how anybody starts one: a new interpreter. `forked` gets the same in a tenth of the time, on which most
 of a test run would be spent otherwise. Programs that are forked hash passwords cheaply: a log-in would take as much
-processor time as two starts of a service. They know arrays of PostgreSQL's types (`known_types`).
+processor time as two starts of a service. They know arrays of PostgreSQL's types (`known_types`). A
+gateway's processes are forked from their parent (`forked_children`).
 
 | process | how many | forked from | ends with |
 |---|---|---|---|
@@ -29,9 +30,9 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, NoReturn, Protocol
 
 import argon2.profiles
 
@@ -40,6 +41,7 @@ from libs.contracts.model import build_validators
 from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
 from libs.providers.companies import Company, NoAdapters, composition
 from libs.runtime.processes import die_with_parent
+from tests.support.forked_children import fork_copies_of
 from tests.support.known_types import know_arrays
 from tests.support.run_server import connection_to
 
@@ -285,7 +287,13 @@ def _exit_code(pid: int, codes: dict[int, int]) -> int | None:
     return codes.get(pid)
 
 
-def _become(program: Program) -> None:
+def _become(program: Program) -> NoReturn:
+    fork_copies_of(
+        program.module,
+        lambda env, cwd: _become(
+            replace(program, arguments=(), environment=env, folder=str(cwd), input=os.devnull)
+        ),
+    )
     os.setsid()
     for descriptor, path, flags in (
         (0, program.input, os.O_RDONLY),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import asyncpg
 import pytest
@@ -17,7 +15,6 @@ from tests.support.stack import Stack
 
 DEADLINE_SECONDS = 7.0
 """Services answer 3 s earlier."""
-CHEAP_PASSWORDS = Path(__file__).parents[2] / "support" / "cheap_passwords"
 
 
 @pytest.fixture(scope="package")
@@ -42,8 +39,6 @@ async def gateway(
         BANKSIDE_GATEWAY_DRAIN_SECONDS=str(waiting_pace()),
         BANKSIDE_GATEWAY_FAILURES_PER_MINUTE="1000000",
         BANKSIDE_GATEWAY_LOG_LEVEL="DEBUG",
-        # For its processes, which are new interpreters: a log-in would take as much processor time as one of these.
-        PYTHONPATH=os.pathsep.join([str(CHEAP_PASSWORDS), os.environ.get("PYTHONPATH", "")]),
     ) as stack:
         yield stack
 
