@@ -23,6 +23,7 @@ from tests.support.stack import Stack
 
 CONNECTIONS = 200
 of_callers = functools.cache(public)
+for_operators = functools.cache(of_operators)
 
 
 def children_of(pid: int) -> list[int]:
@@ -108,10 +109,15 @@ async def test_they_are_made_when_they_are_asked_for_and_once(making: Making, sh
 async def test_each_listener_shows_what_this_release_publishes(shown: Desk) -> None:
     for base_url, published in (
         (shown.base_url, of_callers()),
-        (shown.stack.operator_url, of_operators()),
+        (shown.stack.operator_url, for_operators()),
     ):
         expected = {path: zlib.decompress(content) for path, (_, content) in published.items()}
         assert await bodies(shown.session, base_url, published) == expected
+
+
+def test_the_documents_of_callers_have_no_path_of_operators() -> None:
+    assert b"/operator/" not in zlib.decompress(of_callers()[OPENAPI][1])
+    assert b"/operator/" in zlib.decompress(for_operators()[OPENAPI][1])
 
 
 async def test_a_head_request_is_told_the_length_of_each(shown: Desk) -> None:
