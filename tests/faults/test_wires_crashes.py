@@ -1,6 +1,7 @@
 """`kill -9` of the only replica of payments, in each phase, before a bank that remembers: the counts are the same.
 
-Every point, and each beside a second replica, is in tests/integration/payments/test_crashes.py.
+Every point is in tests/unit/payments/test_crashes.py, each phase beside a second replica in
+tests/integration/payments/test_crashes.py.
 """
 
 from __future__ import annotations

@@ -147,10 +147,10 @@ async def _forgotten_at_once(desk: Desk, transaction_id: str) -> None:
 
 
 async def test_with_every_fault_at_once_each_wire_exists_once_or_not_at_all(desk: Desk) -> None:
-    account = desk.fund("acc_crowd", Decimal("600.00"))
+    account = desk.fund("acc_crowd", Decimal("300.00"))
     desk.core.faults = dict.fromkeys(FAULTS, 0.2)
     desk.core.latency_seconds = 30
-    ids = [str(uuid.uuid4()) for _ in range(80)]
+    ids = [str(uuid.uuid4()) for _ in range(40)]
     command = wire(sending_account_id="acc_crowd", amount=Decimal("10.00"))
 
     async def send(transaction_id: str) -> Any:
@@ -176,7 +176,7 @@ async def test_with_every_fault_at_once_each_wire_exists_once_or_not_at_all(desk
         assert type(told[one]) is type(outcomes[one])
     assert all(isinstance(o, InsufficientFunds | ProviderRefused) for o in refusals.values())
     assert desk.core.executed == dict.fromkeys(accepted, 1)
-    assert account.available == Decimal(600) - 10 * len(accepted)
+    assert account.available == Decimal(300) - 10 * len(accepted)
     assert account.lowest >= 0
     states = Counter([(await desk.get(one))["state"] for one in ids])
     assert states == {"submitted": len(accepted), "rejected": len(refusals)}

@@ -241,17 +241,45 @@ class Bench:
         handler = ApproveWireHandler(owned, sending, Rules())
         return await handler(self._drive(leased, principal, attempt), command)
 
-    async def decline(self, transaction_id: UUID, principal: Principal) -> Result:
-        command = DeclineWire(transaction_id=str(transaction_id), reason="Not ours")
-        leased = await self._accept(DECLINE_WIRE.name, principal, command)
-        return await DeclineWireHandler()(self._drive(leased, principal, 1), command)
+    async def accepted_decline(self, transaction_id: UUID, principal: Principal) -> inbox.Leased:
+        return await self._accept(DECLINE_WIRE.name, principal, self._decline(transaction_id))
 
-    async def cancel(self, transaction_id: UUID, principal: Principal | None = None) -> Result:
-        """The first drive of a cancellation."""
-        principal = principal or self.owner
+    async def decline(
+        self,
+        transaction_id: UUID,
+        principal: Principal,
+        *,
+        leased: inbox.Leased | None = None,
+        attempt: int = 1,
+    ) -> Result:
+        """One drive of a decline; of a new one unless it is given."""
+        leased = leased or await self.accepted_decline(transaction_id, principal)
+        drive = self._drive(leased, principal, attempt)
+        return await DeclineWireHandler()(drive, self._decline(transaction_id))
+
+    @staticmethod
+    def _decline(transaction_id: UUID) -> DeclineWire:
+        return DeclineWire(transaction_id=str(transaction_id), reason="Not ours")
+
+    async def accepted_cancellation(
+        self, transaction_id: UUID, principal: Principal | None = None
+    ) -> inbox.Leased:
         command = CancelWire(transaction_id=str(transaction_id))
-        leased = await self._accept(CANCEL_WIRE.name, principal, command)
-        return await CancelWireHandler()(self._drive(leased, principal, 1), command)
+        return await self._accept(CANCEL_WIRE.name, principal or self.owner, command)
+
+    async def cancel(
+        self,
+        transaction_id: UUID,
+        principal: Principal | None = None,
+        *,
+        leased: inbox.Leased | None = None,
+        attempt: int = 1,
+    ) -> Result:
+        """One drive of a cancellation; of a new one unless it is given."""
+        principal = principal or self.owner
+        leased = leased or await self.accepted_cancellation(transaction_id, principal)
+        drive = self._drive(leased, principal, attempt)
+        return await CancelWireHandler()(drive, CancelWire(transaction_id=str(transaction_id)))
 
     async def finish(self, leased: inbox.Leased) -> None:
         """As the driver does when the answer is final."""
