@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aio_pika
-import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractExchange, AbstractQueue
 
@@ -33,6 +32,7 @@ from tests.integration.tables import define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.support.infrastructure import Environment
+from tests.support.stack import ServiceProcess
 
 SHORT_SECONDS = 6.0
 """Of a caller whose deadline the test waits for."""
@@ -283,58 +283,91 @@ async def test_a_repeated_request_waits_while_its_command_is_being_forgotten(
     assert await claimed(database) == []
 
 
-@pytest.mark.parametrize(
-    ("point", "is_gone", "outcome"),
-    [
-        ("forgetting", False, "forgotten"),
-        ("told", False, "forgotten"),
-        ("forgetting", True, "parked"),
-        ("not_told", True, "parked"),
-        ("going_on", True, "carried out"),
-    ],
-)
-async def test_a_crash_while_a_command_is_forgotten_neither_loses_nor_starts_what_its_caller_sends_again(
-    fresh_environment: Environment,
-    database: Database,
-    tmp_path: Path,
-    point: str,
-    is_gone: bool,
-    outcome: str,
+@asynccontextmanager
+async def replica_to_kill(environment: Environment, folder: Path) -> AsyncIterator[ServiceProcess]:
+    await define(environment, "onboarding", *TRACES)
+    async with processes(environment, folder, 1) as (replica,):
+        yield replica
+
+
+async def killed_at(
+    database: Database, replica: ServiceProcess, point: str, refused: Callable[[], Awaitable[None]]
 ) -> None:
-    await define(
-        *(fresh_environment, "onboarding"),
-        *TRACES,
+    """Kill the replica at the point, which it reaches once the drive of what `refused` sends has ended by an error.
+    What it leased is free again.
+    """
+    await execute(
+        database,
         "UPDATE ending SET error = 'unavailable'",
         "UPDATE gate SET open = false",
+        "DELETE FROM inbox",
+        "DELETE FROM drives",
     )
+    await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
+    await refused()
+    await execute(database, "UPDATE gate SET open = true")
+    assert await replica.ended() == -9
+    await execute(
+        database,
+        "UPDATE inbox SET lease_until = now()",  # as if later
+        "UPDATE ending SET error = NULL",
+    )
+
+
+async def test_crashes_while_a_command_is_forgotten_have_its_caller_told_and_nothing_started(
+    fresh_environment: Environment, database: Database, tmp_path: Path
+) -> None:
     async with (
-        processes(fresh_environment, tmp_path, 1) as (replica,),
+        replica_to_kill(fresh_environment, tmp_path) as replica,
         asking(fresh_environment) as asker,
     ):
-        await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
-        await asker.ask(20.0 if outcome == "forgotten" else SHORT_SECONDS)
-        await until(lambda: rows(database, "SELECT 1 FROM drives"))
-        if is_gone:
-            await asker.queue.delete()
-        await execute(database, "UPDATE gate SET open = true")
-        assert await replica.ended() == -9
-        await execute(
-            database,
-            "UPDATE inbox SET lease_until = now()",  # as if later
-            "UPDATE ending SET error = NULL",
-        )
+
+        async def refused() -> None:
+            await asker.ask()
+            await until(lambda: rows(database, "SELECT 1 FROM drives"))
+
+        await killed_at(database, replica, "forgetting", refused)
+        replica.spawn(BANKSIDE_CRASH_AT="onboarding.told")
+        ended = await replica.ended()
+        unfinished = await the_row(database)
+        await execute(database, "UPDATE inbox SET lease_until = now()")
         await replica.start()
 
         row = await until(lambda: _decided(database))
-        if outcome == "forgotten":
-            told = (await asker.reply()).error
-            assert told is not None
-            assert told.code == "unavailable"
+        told = (await asker.reply()).error
         effects = await rows(database, "SELECT 1 FROM effects")
 
-    assert row.forgotten is (outcome == "forgotten")
-    assert (row.parked_because == NOT_KNOWN_WHETHER_TOLD) is (outcome == "parked")
-    assert len(effects) == (1 if outcome == "carried out" else 0)
+    assert (ended, unfinished.finished) == (-9, False)
+    assert told is not None
+    assert told.code == "unavailable"
+    assert (row.forgotten, effects) == (True, [])
+
+
+async def test_after_a_crash_a_command_whose_caller_is_gone_is_parked_unless_it_was_to_go_on(
+    fresh_environment: Environment, database: Database, tmp_path: Path
+) -> None:
+    async with replica_to_kill(fresh_environment, tmp_path) as replica:
+        for point, is_parked_then in (
+            ("forgetting", True),
+            ("not_told", True),
+            ("going_on", False),
+        ):
+            async with asking(fresh_environment) as asker:
+
+                async def refused(asker: Asker = asker) -> None:
+                    await asker.ask(SHORT_SECONDS)
+                    await until(lambda: rows(database, "SELECT 1 FROM drives"))
+                    await asker.queue.delete()
+
+                await killed_at(database, replica, point, refused)
+                await replica.start()
+                row = await until(lambda: _decided(database))
+                await replica.kill()
+
+            effects = await rows(database, "SELECT 1 FROM effects")
+            assert not row.forgotten, point
+            assert (row.parked_because == NOT_KNOWN_WHETHER_TOLD) is is_parked_then, point
+            assert len(effects) == (0 if is_parked_then else 1), point
 
 
 async def _decided(database: Database) -> Any:
