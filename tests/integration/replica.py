@@ -42,7 +42,7 @@ ENDINGS: dict[str, Exception] = {
     "needs_operator": NeedsOperator("The test decides."),
 }
 BROKER_WAIT_SECONDS = 10.0
-POLL_SECONDS = 0.02
+POLL_SECONDS = 0.1
 LEASE_SECONDS = 3.0
 
 

@@ -30,6 +30,8 @@ from tests.support.stack import Stack
 ONBOARDING_AND_BANK = tuple(s for s in SERVICES if s.name in ("provider_sandbox", "onboarding"))
 WAIT_SECONDS = 25.0
 POLL_SECONDS = 0.02
+POLLS_MORE_RARELY = 0.05
+"""As a part of the time waited so far, as in `waiting.eventually`."""
 
 GOOD, DENIED, REVIEW, DOCUMENTS = "1111", "0001", "0002", "0003"
 
@@ -234,13 +236,14 @@ async def eventually(
     condition: Callable[[], Awaitable[Any]], timeout_seconds: float = WAIT_SECONDS
 ) -> Any:
     """The first true value of the condition."""
-    deadline = time.monotonic() + timeout_seconds
+    began = time.monotonic()
     while True:
         value = await condition()
         if value:
             return value
-        assert time.monotonic() < deadline, f"not within {timeout_seconds:g} s"
-        await asyncio.sleep(POLL_SECONDS)
+        waited = time.monotonic() - began
+        assert waited < timeout_seconds, f"not within {timeout_seconds:g} s"
+        await asyncio.sleep(max(POLL_SECONDS, POLLS_MORE_RARELY * waited))
 
 
 @asynccontextmanager
