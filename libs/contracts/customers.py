@@ -91,8 +91,8 @@ class Business(Model):
     business_address: Address
     """Where it does business."""
     mailing_address: Address | None = None
-    """Where it gets mail; the business address when it is not given. While it is the same, it follows a change of the
-    business address that does not name it.
+    """Where it gets mail. An onboarding that does not give it takes the business address; a later update of the business
+    address alone leaves it as it is.
     """
     backup_withholding: bool = False
     """Whether it is subject to backup withholding."""

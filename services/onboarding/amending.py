@@ -17,16 +17,9 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 def amended_business(business: Business, update: Model) -> Business:
-    """A mailing address that is the business address, and that the update does not name, follows the latter.
-
-    Raises Invalid, with locations as the caller sent them.
-    """
-    sent = update.model_dump(exclude_unset=True)
-    whole = _merged(business.model_dump(), sent)
-    follows = (
-        "mailing_address" not in sent and business.mailing_address == business.business_address
-    )
-    if follows or whole.get("mailing_address") is None:
+    """Raises Invalid, with locations as the caller sent them."""
+    whole = _merged(business.model_dump(), update.model_dump(exclude_unset=True))
+    if whole.get("mailing_address") is None:
         whole["mailing_address"] = whole["business_address"]
     return _valid(Business, whole, ["body", "business"])
 

@@ -81,30 +81,6 @@ def test_a_mailing_address_taken_back_is_the_business_address() -> None:
     assert amended.business_address.city == "Utica"
 
 
-def test_a_mailing_address_that_was_not_given_follows_the_business_address() -> None:
-    onboarded = BUSINESS.model_copy(update={"mailing_address": BUSINESS.business_address})
-
-    moved = amended_business(
-        onboarded, BusinessUpdate.model_validate({"business_address": {"city": "Utica"}})
-    )
-
-    assert moved.mailing_address == moved.business_address
-    new, old = changes(onboarded, moved)
-    assert new["mailing_address"]["city"] == "Utica"
-    assert old["mailing_address"]["city"] == "Albany"
-
-
-def test_a_mailing_address_of_its_own_or_that_the_update_names_stays_where_it_is() -> None:
-    onboarded = BUSINESS.model_copy(update={"mailing_address": BUSINESS.business_address})
-    update = {"business_address": {"city": "Utica"}, "mailing_address": {"city": "Albany"}}
-
-    of_its_own = business_update(business_address={"city": "Utica"})
-    named = amended_business(onboarded, BusinessUpdate.model_validate(update))
-
-    assert of_its_own.mailing_address == BUSINESS.mailing_address
-    assert named.mailing_address == BUSINESS.business_address
-
-
 def test_normal_forms_hold_for_the_merged_whole() -> None:
     amended = business_update(business_address={"state": "nj", "zip_code": "07030"})
 
