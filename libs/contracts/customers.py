@@ -91,7 +91,7 @@ class Business(Model):
     business_address: Address
     """Where it does business."""
     mailing_address: Address | None = None
-    """Where it gets mail. An onboarding that does not give it takes the business address; a later update of the business
+    """Where it gets mail. An onboarding that does not give it takes the business address; a later update of that
     address alone leaves it as it is.
     """
     backup_withholding: bool = False
