@@ -148,10 +148,14 @@ class RecordedAccount(Model):
 
 
 class RecordedExternalAccount(Model):
-    """A linked one; drafts are not told."""
+    """A linked one; drafts are not told.
+
+    Args:
+        customer_id: empty where an onboarding of the release before this one tells it with its customer.
+    """
 
     external_account_id: str
-    customer_id: str
+    customer_id: str = ""
     primary: bool
     routing_number: str
     account_number: Annotated[str, Sensitive()]

@@ -6,7 +6,8 @@ The first one, with a one-time password, sets a password of the operator's own a
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 
 import segno
@@ -28,7 +29,9 @@ from services.console.visits import VISIT, visit_of
 
 CONFIRM = "/login/confirm"
 FAILURES_PER_MINUTE = 60
-"""Of log-ins from one address, beyond which the gateway is not asked. It locks names and addresses before."""
+"""Of log-ins and enrolments from one address, beyond which the gateway is not asked. It locks names and addresses
+before.
+"""
 _URI = "otpauth://totp/"
 _LONGEST_URI = 500
 """Of an authenticator; a QR code has place for four bytes of each character."""
@@ -164,7 +167,7 @@ class LoggingIn:
             failure = f"The password has {s.SHORTEST_PASSWORD} to {s.LONGEST_PASSWORD} characters."
             return self._enrolment(request, failure=failure, status=422)
         try:
-            with self._sessions.looking_up(request, token):
+            with self._enrolling(request, token):
                 answer = await self._of(request, token).ask(
                     s.ENROL, s.Enrol(session=token, password=password)
                 )
@@ -185,7 +188,7 @@ class LoggingIn:
             command = command_of(
                 s.ConfirmEnrolment, {"session": token, "code": form.get("code", "")}
             )
-            with self._sessions.looking_up(request, token):
+            with self._enrolling(request, token):
                 begun = await self._of(request, token).ask(s.CONFIRM_ENROLMENT, command)
         except (WrongValues, LoginRefused):
             failure = "The code is not right: take the one that the authenticator shows now."
@@ -199,6 +202,15 @@ class LoggingIn:
         self._cookies.begin(response, begun.token)
         return response
 
+    @contextmanager
+    def _enrolling(self, request: web.Request, token: str) -> Iterator[None]:
+        """As `looking_up`. Failures count as those of log-ins do: they share a rate at the gateway, of which a session
+        that is not for enrolment must not take more.
+        """
+        address = counted_as(address_of(request, self._proxies))
+        with self._attempts.attempt(address), self._sessions.looking_up(request, token):
+            yield
+
     def _of(self, request: web.Request, token: str) -> OperatorApi:
         return self._gateway.of(token, address_of(request, self._proxies))
 
@@ -206,7 +218,8 @@ class LoggingIn:
         visit = visit_of(request)
         self._sessions.forget(visit.token)
         try:
-            await visit.operators.ask(s.LOG_OUT, s.LogOut(session=visit.token))
+            # Not of the operator's share: a session can be ended also where that is used up.
+            await self._of(request, visit.token).ask(s.LOG_OUT, s.LogOut(session=visit.token))
         except SessionEnded:
             return self._ended()
         except BanksideError as error:

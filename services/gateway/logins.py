@@ -142,7 +142,7 @@ class Logins:
             raise
         opened = None
         if login is not None and is_right:
-            opened = await self._open(principal, login, code, address)
+            opened = await self._open(principal, login, code)
         if opened is None:
             refusal = LoginRefused()
             self._refused(principal, login, refusal, address)
@@ -150,9 +150,7 @@ class Logins:
         await self._lock_out.forget(attempt)
         return opened
 
-    async def _open(
-        self, principal: Principal, found: Login, code: str | None, address: str
-    ) -> Opened | None:
+    async def _open(self, principal: Principal, found: Login, code: str | None) -> Opened | None:
         """None: the code is not right, the one-time password too old, or the login was changed meanwhile."""
         now, name = self._clock(), found.operator
         async with self._database.transaction() as connection:
@@ -177,7 +175,7 @@ class Logins:
                 expires_at=expires_at,
             )
             await self._add(connection, opened)
-            await _record(connection, principal, name, LOG_IN_ACTION, address=address)
+            await _record(connection, principal, name, LOG_IN_ACTION)
         return opened
 
     async def enrol(self, token: str, password: str) -> tuple[str, str]:
@@ -303,13 +301,12 @@ async def _record(
     principal: Principal,
     operator: str,
     action: str,
-    address: str | None = None,
 ) -> None:
     entry = Entry(
         actor=f"operator:{operator}",
         action=action,
         outcome="ok",
-        address=address or principal.address,
+        address=principal.address,
         request_id=principal.request_id,
         key=principal.subscription_key,
         browser=principal.browser,

@@ -51,5 +51,5 @@ class Settings(MessagingSettings, ProviderSettings):
     """Records that are compared at a time."""
     customers_page_size: int = Field(default=100, ge=1, le=500)
     """Customers, or external accounts, that are compared at a time: customers travel with their persons and accounts,
-    and Increase is asked for each external account.
+    and a bank may have to be asked for each external account.
     """

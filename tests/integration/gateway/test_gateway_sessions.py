@@ -211,6 +211,7 @@ async def test_the_audit_has_the_consoles_key_and_where_it_says_that_the_browser
         ("sessions.log_out", "203.0.113.11"),
     ]
     assert {entry["key"] for entry in recorded} == {person.console.key.subscription_key}
+    assert {entry["address"] for entry in recorded} == {"127.0.0.1"}
 
 
 async def test_what_an_operator_is_refused_at_the_console_is_audited_under_the_operators_name(

@@ -6,9 +6,16 @@ import re
 
 import pytest
 
-from libs.contracts.errors import SessionEnded
+from libs.contracts.errors import InvalidState, SessionEnded
 from libs.contracts.operating.pages import Listed
-from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
+from libs.contracts.operating.sessions import (
+    CONFIRM_ENROLMENT,
+    ENROL,
+    GET_SESSION,
+    LOG_OUT,
+    GetSession,
+    SessionView,
+)
 from libs.contracts.operating.wires import LIST_WIRES, RESOLVE_WIRE
 from libs.contracts.principal import Role
 from services.console.assets import Assets
@@ -253,6 +260,41 @@ async def test_an_operator_who_has_logged_in_is_not_stopped_by_made_up_tokens(
     assert [answer.status for answer in (*answers, again)] == [200] * 4
     assert "__Host-bankside-proof" in own
     assert not any("proof" in name for answer in (*answers, again) for name in answer.cookies)
+
+
+async def test_a_session_that_is_not_for_enrolment_does_not_use_up_the_rate_of_log_ins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.console.logging_in.FAILURES_PER_MINUTE", UNKNOWN)
+    double = gateway()
+    double.answer(ENROL, InvalidState("This session is not for enrolment."))
+    double.answer(CONFIRM_ENROLMENT, InvalidState("This session is not for enrolment."))
+    chosen = {"password": "p" * 12, "again": "p" * 12}
+    code = {"uri": "otpauth://totp/x", "code": "123456"}
+    async with console(double) as browser:
+        await browser.get("/wires")
+        for _ in range(UNKNOWN):
+            answers = [
+                await browser.post("/login/enrol", chosen),
+                await browser.post("/login/confirm", code),
+            ]
+
+    assert [answer.status for answer in answers] == [429, 429]
+    assert len(double.commands(ENROL)) + len(double.commands(CONFIRM_ENROLMENT)) == UNKNOWN
+
+
+async def test_an_operator_ends_the_session_also_when_the_share_is_used_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.console.shares.WRITES_PER_MINUTE", 0)
+    double = gateway()
+    double.answer(LOG_OUT, None)
+    async with console(double) as browser:
+        await browser.get("/wires")
+        answer = await browser.post("/logout", {})
+
+    assert answer.location == "/login"
+    assert len(double.commands(LOG_OUT)) == 1
 
 
 async def test_an_operator_who_asks_too_much_leaves_the_rates_to_the_others(
