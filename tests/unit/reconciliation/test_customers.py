@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from libs.contracts.customers import CustomerStatus
+from libs.contracts.reconciliation import RecordedCustomers
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.external_accounts import ExternalAccountComparison
 from services.reconciliation.models import IN_FLIGHT, Difference
@@ -345,3 +346,12 @@ async def test_records_of_businesses_are_asked_for_before_those_of_persons(books
     await books.differences()
 
     assert asked[0] == ["idn_1", "idn_2"]
+
+
+def test_customers_are_read_as_an_onboarding_of_the_release_before_tells_them() -> None:
+    told = r.our_external_account().model_dump(exclude={"customer_id"})
+    customer = r.our_customer().model_dump() | {"external_accounts": [told]}
+
+    read = RecordedCustomers.model_validate({"customers": [customer], "next_after": None})
+
+    assert [one.external_account_id for one in read.customers[0].external_accounts] == ["ext_1"]
