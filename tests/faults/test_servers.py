@@ -37,7 +37,7 @@ from tests.support.waiting import eventually
 
 FELT_SECONDS = 20.0
 """Callers who wait for a blocked broker are answered at the gateway's deadline of 6 s."""
-BURST = 150
+BURST = 110
 """Events: more than a consumer is given before it has acked some."""
 BACK_SECONDS = 60.0
 """The node needs up to 15 s of it to start on a busy machine, quorum queues elect their leaders, and circuits that
