@@ -203,7 +203,7 @@ def test_a_busy_port_is_one_sentence_with_the_setting_that_changes_it(
 
 
 def test_a_broker_that_does_not_answer_is_one_sentence_without_its_password(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (port,) = free_ports(1)
     monkeypatch.setenv("BANKSIDE_AMQP_URL", f"amqp://me:hidden@{LOOPBACK}:{port}/x")
@@ -214,4 +214,6 @@ def test_a_broker_that_does_not_answer_is_one_sentence_without_its_password(
     said = str(raised.value)
     assert "\n" not in said
     assert f"{LOOPBACK}:{port}" in said
-    assert "hidden" not in said
+    printed = capfd.readouterr()
+    assert "hidden" not in said + printed.out
+    assert printed.err == ""

@@ -23,6 +23,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import types
 import uuid
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ import pytest
 
 from libs.runtime.processes import die_with_parent
 
+ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = Path(__file__).with_name("worker_stand_in.py")
 LONGEST_CODE = 65_536
 PIPES = 3
@@ -41,6 +43,7 @@ PIPES = 3
 
 def fork_workers(config: pytest.Config, specs: Sequence[Any]) -> None:
     """Have a template forked for each of the workers that execnet starts by `specs`."""
+    python_path = filter(None, [os.environ.get("PYTHONPATH")])
     address = f"\0bankside-template-{uuid.uuid4().hex}"
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
@@ -51,6 +54,7 @@ def fork_workers(config: pytest.Config, specs: Sequence[Any]) -> None:
             [sys.executable, "-m", "tests.support.forked_workers", descriptor, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *python_path])},
             pass_fds=[listener.fileno()],
             preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - only prctl and getppid
         )
@@ -67,7 +71,10 @@ def fork_workers(config: pytest.Config, specs: Sequence[Any]) -> None:
 
 
 def _import_tests(arguments: Sequence[str]) -> None:
-    pytest.main([*arguments, "-n0", "--collect-only", "-qq", "-p", "no:cacheprovider"])
+    with (
+        tempfile.TemporaryDirectory() as cache
+    ):  # what this collects is not the last run of anything
+        pytest.main([*arguments, "-n0", "--collect-only", "-qq", "-o", f"cache_dir={cache}"])
 
 
 def _be_template(listener: socket.socket) -> str:
@@ -75,8 +82,6 @@ def _be_template(listener: socket.socket) -> str:
 
     Returns the code that the worker is to run, in the worker.
     """
-    # Ctrl-C is for the run's pytest, with which this process ends.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # workers that ended are not waited for here
     while True:
         connection, _ = listener.accept()
@@ -96,6 +101,8 @@ def _be_template(listener: socket.socket) -> str:
 
 
 if __name__ == "__main__":
+    # Ctrl-C is for the run's pytest, with which this process ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _import_tests(sys.argv[2:])
     code = _be_template(socket.socket(fileno=int(sys.argv[1])))
     sys.argv = ["-c"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import pytest
+
 Case = TypeVar("Case")
 
 
@@ -17,15 +19,15 @@ def with_each(
 
     def decorated(check: Callable[[Case], None]) -> Callable[[], None]:
         def test() -> None:
-            failures = []
+            failures: list[BaseException] = []
             for case in cases:
                 try:
                     check(case)
-                except Exception as failure:
+                except (Exception, pytest.fail.Exception) as failure:
                     failure.add_note(f"with {name(case)}")
                     failures.append(failure)
             if failures:
-                raise ExceptionGroup(f"{len(failures)} of {len(cases)} cases", failures)
+                raise BaseExceptionGroup(f"{len(failures)} of {len(cases)} cases", failures)
 
         test.__name__, test.__doc__ = check.__name__, check.__doc__
         return test

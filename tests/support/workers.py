@@ -87,3 +87,11 @@ class SharedProcesses(LoadScopeScheduling):  # type: ignore[misc] # xdist is not
     # xdist documents no other way to say what belongs together; its marker `xdist_group` has no effect with pytest 9.2.
     def _split_scope(self, nodeid: str) -> str:
         return share_of(nodeid)
+
+    def schedule(self) -> None:
+        super().schedule()
+        # A worker runs a test once it knows the next one. One that replaces a worker that died is given a single test
+        # by xdist, would wait for the second, and the run for it.
+        for node in self.nodes:
+            if self._pending_of(self.assigned_work[node]) == 1:
+                self._reschedule(node)

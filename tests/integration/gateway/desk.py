@@ -46,6 +46,7 @@ from tests.support.api import (
 )
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of, storage_of
+from tests.support.launching import Launch, forked
 from tests.support.operators import make_operator
 from tests.support.pace import pace
 from tests.support.stack import Stack
@@ -204,10 +205,10 @@ def signed_request(key: Key, method: str, target: str, body: bytes, **headers: s
 
 @asynccontextmanager
 async def gateway_process(
-    environment: Environment, folder: Path, **settings: str
+    environment: Environment, folder: Path, launch: Launch = forked, /, **settings: str
 ) -> AsyncIterator[Stack]:
     """A gateway that is ready, every process of it, with these settings besides the usual ones."""
-    stack = Stack(environment, folder, GATEWAY, **settings)
+    stack = Stack(environment, folder, GATEWAY, launch, **settings)
     gateway = stack.services["gateway"]
     try:
         await stack.start()

@@ -21,6 +21,7 @@ from tests.support.api import Api, public_interface
 from tests.support.certificates import Authority
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.keys import storage_of
+from tests.support.launching import launched
 from tests.support.pace import pace
 from tests.support.stack import Stack
 from tests.support.waiting import eventually
@@ -51,9 +52,11 @@ async def encrypted(
     authority = Authority(folder)
     identity = authority.identity()
     environment = infrastructure.create()
+    # As `make up` starts it: elsewhere its processes are forked, which shows nothing of how new interpreters begin.
     async with gateway_process(
         environment,
         folder,
+        launched,
         BANKSIDE_GATEWAY_PROCESSES=str(PROCESSES),
         BANKSIDE_GATEWAY_STALLED_SECONDS="2",
         BANKSIDE_GATEWAY_CONNECTIONS_PER_ADDRESS=str(MOST),
