@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import msgspec
+
 from libs.contracts.customer_views import ExternalBankAccountAdded
 from libs.contracts.customers import AddExternalBankAccount, CustomerStatus
 from libs.contracts.errors import (
@@ -27,7 +29,10 @@ from services.onboarding.ordering import ordering_key
 from services.onboarding.ports import LinkedAccount
 from services.onboarding.repository import steps
 from services.onboarding.repository.sagas import saga_id_of
-from services.onboarding.saga import NothingSent, StepRefused, saga_of_change
+from services.onboarding.repository.step_commits import Advance
+from services.onboarding.saga import NothingSent, Saga, StepRefused, saga_of_change
+
+STEP = "add_external_account"
 
 
 class AddExternalBankAccountHandler:
@@ -46,13 +51,20 @@ class AddExternalBankAccountHandler:
         assert prepared.core_id is not None, (
             "a customer with an external account is at core banking"
         )
+        recorded: list[LinkedAccount] = []
+
+        async def record(_: Advance, linked: LinkedAccount) -> None:
+            await self._record(saga, prepared, command, draft_id, linked)
+            recorded.append(linked)
+
         try:
             linked = await saga.first_step(
-                "add_external_account",
+                STEP,
                 LinkedAccount,
                 self._parts.core.link_external_account(
                     prepared.core_id, command.external_bank_account
                 ),
+                record=record,
             )
         except NothingSent as error:
             raise Unavailable from error
@@ -63,7 +75,9 @@ class AddExternalBankAccountHandler:
                 "Core banking refused the account; nothing was changed.",
                 extra={"reason_detail": refused.code},
             ) from refused
-        await self._record(drive, prepared, command, draft_id, linked)
+        if not recorded:
+            # The release before recorded the answer in a commit of its own.
+            await self._record(saga, prepared, command, draft_id, linked)
         return _added(linked.external_account_id)
 
     async def _prepare(
@@ -110,15 +124,18 @@ class AddExternalBankAccountHandler:
 
     async def _record(
         self,
-        drive: Drive,
+        saga: Saga,
         customer: CustomerRecord,
         command: AddExternalBankAccount,
         draft_id: UUID,
         linked: LinkedAccount,
     ) -> None:
+        """The one commit of the external account and of the answer: an id that cannot be the customer's leaves the step
+        to another decision of an operator.
+        """
         parts, tenant, customer_id = self._parts, customer.tenant, customer.customer_id
         external = parts.store.external_accounts
-        async with drive.transaction() as connection:
+        async with saga.drive.transaction() as connection:
             await parts.locked_file(connection, tenant, customer_id)
             await external.add_draft(
                 connection,
@@ -134,6 +151,7 @@ class AddExternalBankAccountHandler:
             assert added is not None
             for name in ("external_account.created", "external_account.primary_changed"):
                 await parts.events.of_external_account(connection, name, added)
+            await steps.set_done(connection, saga.name, STEP, msgspec.to_builtins(linked))
             crash_point("onboarding.external_account_added.committing")
         crash_point("onboarding.external_account_added.committed")
 

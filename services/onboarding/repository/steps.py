@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,11 +30,12 @@ from sqlalchemy import (
     update,
 )
 
-from libs.contracts.exact_json import decode
+from libs.contracts.exact_json import decode, encode
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from libs.providers.outcomes import Reason
 from libs.providers.writing import Earlier, with_lost_history
+from services.onboarding.repository.tenant_rows import json_of
 from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, inbox, saga_steps
 
@@ -113,6 +115,11 @@ _WITHDRAW_RESOLVED = (
     update(saga_steps)
     .where(_IS_THE_STEP, _IS_INTENDED)
     .values(first_sent_at=None, last_sent_at=None)
+)
+_SET_DONE = (
+    update(saga_steps)
+    .where(_IS_THE_STEP)
+    .values(state="done", result=json_of("result_json"), recorded_at=_NOW)
 )
 _SET_REFUSED = (
     update(saga_steps)
@@ -329,6 +336,16 @@ async def withdraw(connection: AsyncConnection, saga: SagaName, name: str) -> No
     step = {"of_saga": saga.saga_id, "of_name": name}
     await connection.execute(_WITHDRAW, step)
     await connection.execute(_WITHDRAW_RESOLVED, step)
+
+
+async def set_done(
+    connection: AsyncConnection, saga: SagaName, name: str, result: Mapping[str, Any]
+) -> None:
+    """Record the provider's answer, as JSON values, in the transaction of what else is written with it."""
+    await connection.execute(
+        _SET_DONE,
+        {"of_saga": saga.saga_id, "of_name": name, "result_json": encode(result).decode()},
+    )
 
 
 async def set_refused(

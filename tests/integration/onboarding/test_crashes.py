@@ -126,7 +126,12 @@ UPDATING = points("update_identity", "update_core")
 BUSINESS_UPDATED = points(around=("business_updated",))
 PERSON_UPDATED = points(around=("person_updated",))
 RESTORING = points("restore_identity")
-ADDING = points("add_external_account", around=("external_account_added",))
+ADDING = [
+    *("onboarding.add_external_account.intended", "onboarding.add_external_account.called"),
+    *points(around=("external_account_added",)),
+]
+ADDED = ["onboarding.add_external_account.recorded"]
+"""As OPENED, of ADDING."""
 UNDECIDED = points(around=("verified",))
 
 BORN = ["customer.created", "person.created"]
@@ -271,7 +276,8 @@ async def test_a_refused_update_is_restored(bench: Bench) -> None:
     assert "customer.updated" not in await bench.event_types(customer_id)
 
 
-async def test_an_external_account_is_added_once(bench: Bench) -> None:
+@pytest.mark.parametrize("points", [ADDING, ADDED], ids=["each", "last"])
+async def test_an_external_account_is_added_once(bench: Bench, points: list[str]) -> None:
     principal = tenant()
     result = await bench.carry_out(table.ONBOARD_CUSTOMER, application(), principal)
     customer_id = ids_of(result)["business"]["customer_id"]
@@ -281,7 +287,7 @@ async def test_an_external_account_is_added_once(bench: Bench) -> None:
     )
 
     added = await bench.crash_and_resume(
-        ADDING, table.ADD_EXTERNAL_BANK_ACCOUNT, command, principal
+        points, table.ADD_EXTERNAL_BANK_ACCOUNT, command, principal
     )
 
     at_bank = {
@@ -301,7 +307,7 @@ def test_every_crash_point_is_in_the_code_and_in_the_readme() -> None:
 
     tested = (
         *(VERIFYING, OPENING, OPENED, DENYING, DECIDING, UPDATING, BUSINESS_UPDATED),
-        *(PERSON_UPDATED, RESTORING, ADDING, UNDECIDED),
+        *(PERSON_UPDATED, RESTORING, ADDING, ADDED, UNDECIDED),
     )
     names = {point.split(".")[1] for group in tested for point in group}
     commits = re.findall(r'crash_point\("onboarding\.(\w+)\.committ(?:ing|ed)"\)', code)

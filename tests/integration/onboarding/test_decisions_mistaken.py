@@ -7,7 +7,10 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
+from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import AddExternalBankAccount
 from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from libs.handling.commands import NeedsOperator
 from libs.persistence import inbox
@@ -19,7 +22,7 @@ from services.onboarding.repository.steps import SagaName
 from services.onboarding.resolving import resolve_step
 from services.onboarding.saga import StepRefused
 from tests.integration.onboarding import driving
-from tests.integration.onboarding.desk import application, business, partner
+from tests.integration.onboarding.desk import application, bank_account, business, partner
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
 from tests.integration.onboarding.shelf import add_approved, new_store
 from tests.integration.onboarding.steps import ANN, OPERATION, STEP, Steps
@@ -79,12 +82,22 @@ async def leave_unknown(handling: Handling, method: str) -> inbox.Leased:
     with pytest.raises(NeedsOperator):
         await handling.drive(leased, command)
     handling.bank.capabilities = before
-    async with handling.database.transaction() as connection:
-        await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+    await rest(handling, leased)
     return leased
 
 
-async def resolve_opening(
+async def rest(handling: Handling, leased: inbox.Leased) -> None:
+    async with handling.database.transaction() as connection:
+        await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+
+
+async def claim_again(handling: Handling, leased: inbox.Leased) -> inbox.Leased:
+    async with handling.database.driver() as connection:
+        claimed = await inbox.claim(connection, 100)
+    return next(one for one in claimed if one.command_id == leased.command_id)
+
+
+async def resolve_step_of(
     handling: Handling, leased: inbox.Leased, step: str, result: dict[str, str]
 ) -> None:
     saga_id: UUID = await handling.value(
@@ -135,7 +148,7 @@ async def test_the_record_of_an_opening_under_way_is_not_taken_for_the_answer_of
     leased = await leave_unknown(handling, "create_business")
 
     with pytest.raises(InvalidState) as refused:
-        await resolve_opening(handling, leased, "create_core_business", {"core_id": theirs})
+        await resolve_step_of(handling, leased, "create_core_business", {"core_id": theirs})
 
     assert "another customer" in refused.value.detail
 
@@ -232,3 +245,35 @@ async def test_a_decision_whose_command_is_over_stays(steps: Steps) -> None:
         await steps.resolve("done", answered(RIGHT.account_id))
 
     assert (await steps.row()).resolution == "refused"
+
+
+async def test_a_decision_that_names_an_external_account_which_its_customer_has_already_is_replaced(
+    handling: Handling,
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    has = await handling.value(
+        "SELECT external_account_id FROM external_accounts WHERE tenant = :tenant"
+    )
+    command = AddExternalBankAccount.model_validate(
+        {"external_bank_account_id": has, "external_bank_account": bank_account()}
+    )
+    leased = await handling.accept(table.ADD_EXTERNAL_BANK_ACCOUNT.name)
+    await handling.order(leased)
+    handling.bank.answers["link_external_account"] += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+    await rest(handling, leased)
+    await resolve_step_of(handling, leased, "add_external_account", {"external_account_id": has})
+    leased = await claim_again(handling, leased)
+    with pytest.raises(IntegrityError):
+        await handling.drive(leased, command)
+    await rest(handling, leased)
+    added = f"ext_{uuid4().hex}"
+
+    await resolve_step_of(handling, leased, "add_external_account", {"external_account_id": added})
+    await handling.drive(await claim_again(handling, leased), command)
+
+    primary = await handling.value(
+        "SELECT external_account_id FROM external_accounts WHERE tenant = :tenant AND is_primary"
+    )
+    assert primary == added
