@@ -2,8 +2,9 @@
 
 The decision on a step is stored beside it. The saga acts on it when its command is driven next, as on an answer of the
 provider: what has to be written together with the step's outcome is written then. Until that is committed, another
-decision replaces it, by which a mistake is taken back. A step that is done must not name the record of another
-customer: the saga would go on with that record at the bank.
+decision replaces it, by which a mistake is taken back. Once the command is over, only `done` is replaced: the command
+has not ended by it, and the record that it names would be refused to its rightful owner. A step that is done must not
+name the record of another customer: the saga would go on with that record at the bank.
 """
 
 from __future__ import annotations
@@ -60,8 +61,8 @@ async def resolve_step(
         result: the provider's answer to a step that is done, decoded.
 
     Raises:
-        NotFound: there is no such step whose outcome is not known, or is known by a decision alone on which its open
-            command has not acted.
+        NotFound: there is no such step whose outcome is not known, or is known by a decision alone on which its
+            command has not acted; or its command is over, and may have ended by that decision.
         InvalidState: its command is being driven; the result is not what the provider answers to it, or names a record
             of another customer; or it would be absent or refused while its last send may still arrive: then its command
             is held.
@@ -78,8 +79,8 @@ async def resolve_step(
         step = await step_cases.find_unknown(connection, saga_id, name)
         if step is None or step.command_id != command_id:
             raise InvalidState("The step was attempted meanwhile. Look at it again.")
-        if is_driven is None and not step.is_unknown:
-            # The command is over, and may have ended by the decision.
+        if is_driven is None and not step.is_unknown and step.decision != "done":
+            # The command is over, and may have ended by the decision. Only one that is open acts on `done`.
             raise _not_unknown(saga_id, name)
         if answer is not None:
             await _refuse_what_another_has(connection, step, answer)

@@ -61,6 +61,7 @@ _FIND_UNKNOWN = (
             else_=_LOST_SECONDS,
         ),
         IS_UNKNOWN,
+        _T.resolution,
     )
     .where(_IS_THE_STEP, _CAN_BE_RESOLVED)
     .with_for_update(key_share=True)
@@ -95,6 +96,7 @@ class UnknownStep:
         last_sent_seconds_ago: the age of the last send whose outcome is not known, one that this database may have lost
             included; None when no send can arrive any more.
         is_unknown: False when an operator has decided on it, and its saga has not taken that over yet.
+        decision: the operator's that stands.
     """
 
     saga_id: UUID
@@ -107,6 +109,7 @@ class UnknownStep:
     last_asked_at: datetime
     last_sent_seconds_ago: float | None
     is_unknown: bool
+    decision: Resolution | None
 
 
 async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:

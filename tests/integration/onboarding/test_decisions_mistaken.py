@@ -235,7 +235,25 @@ async def test_a_decision_by_which_a_drive_fails_is_replaced(steps: Steps) -> No
     assert await steps.drive() == RIGHT
 
 
-async def test_a_decision_whose_command_is_over_stays(steps: Steps) -> None:
+async def test_a_record_named_by_mistake_is_given_back_also_when_the_command_is_over(
+    steps: Steps,
+) -> None:
+    other = await of_another_customer(steps)
+    await become_unknown(other)
+    await become_unknown(steps)
+    theirs, right = f"acc_{uuid4().hex}", f"acc_{uuid4().hex}"
+    await other.resolve("done", answered(theirs))
+    await other.lease_again()
+    await finish(other.database, other.leased)
+
+    await other.resolve("done", answered(right))
+    await steps.resolve("done", answered(theirs))
+
+    assert (await other.row()).result == answered(right)
+    assert (await steps.row()).result == answered(theirs)
+
+
+async def test_a_refusal_whose_command_is_over_stays(steps: Steps) -> None:
     await become_unknown(steps)
     await steps.resolve("refused")
     await steps.lease_again()
