@@ -79,8 +79,10 @@ _LOCK = select(
 _OF_STEPS = select(cast(saga_steps.c.customer_id, Text)).where(
     or_(*(saga_steps.c.result[field].astext == bindparam("record_id") for field in RECORD_IDS))
 )
-# What core banking answers is recorded with the customer when the last step of its opening is done. The steps under way
-# and the customers that are not opened are found by indexes.
+_REFUSED = saga_steps.alias("refused")
+# What core banking answers is recorded with the customer when the last step of its opening is done. The steps under
+# way, the customers that are not opened and the refused compensations are found by indexes. For the other customers
+# that were denied all steps would be read; their records are closed at the bank.
 _OTHERS_STEPS: CompoundSelect[Any] = union(
     _OF_STEPS.where(
         saga_steps.c.customer_id != bindparam("of_customer", type_=UUID_TYPE),
@@ -97,6 +99,15 @@ _OTHERS_STEPS: CompoundSelect[Any] = union(
         ),
         saga_steps.c.state == "done",
     ),
+    _OF_STEPS.join_from(
+        _REFUSED, saga_steps, saga_steps.c.customer_id == _REFUSED.c.customer_id
+    ).where(
+        _REFUSED.c.customer_id != bindparam("of_customer"),
+        _REFUSED.c.compensation,
+        _REFUSED.c.state == literal("refused", literal_execute=True),
+        _REFUSED.c.settled_at.is_(None),
+        saga_steps.c.state == "done",
+    ),
 )
 
 
@@ -104,7 +115,8 @@ async def other_holder(
     connection: AsyncConnection, record_id: str, customer_id: UUID
 ) -> str | None:
     """The id of another customer, of any tenant, that has this record of a provider, also by a step of an opening that
-    is under way. Until the end of the transaction no other one is answered about this record.
+    is under way or has a refused compensation to be settled. Until the end of the transaction no other one is answered
+    about this record.
     """
     await connection.execute(_LOCK, {"record_id": record_id})
     holders = [one.customer_id for one in await by_record_ids(connection, [record_id])]

@@ -11,10 +11,10 @@ from sqlalchemy.exc import IntegrityError
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending, ProviderRefused
 from libs.handling.commands import NeedsOperator
 from libs.persistence import inbox
-from libs.providers.outcomes import Absent, Unknown
+from libs.providers.outcomes import Absent, Reason, Refused, Unknown
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import holders, step_cases
 from services.onboarding.repository.step_cases import Resolution
@@ -144,6 +144,26 @@ async def test_the_record_of_an_opening_under_way_is_not_taken_for_the_answer_of
         "SELECT result ->> 'core_id' FROM saga_steps"
         " WHERE name = 'create_core_business' AND command_id = :id",
         id=opened.command_id,
+    )
+    leased = await leave_unknown(handling, "create_business")
+
+    with pytest.raises(InvalidState) as refused:
+        await resolve_step_of(handling, leased, "create_core_business", {"core_id": theirs})
+
+    assert "another customer" in refused.value.detail
+
+
+async def test_a_record_that_could_not_be_taken_back_is_not_taken_for_the_answer_of_another(
+    handling: Handling,
+) -> None:
+    no = Refused(Reason.PROVIDER_REFUSED, "refused")
+    handling.bank.answers["open_account"] += [no]
+    handling.bank.answers["close_customer"] += [no, no]
+    with pytest.raises(ProviderRefused):
+        await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    theirs = await handling.value(
+        "SELECT result ->> 'core_id' FROM saga_steps"
+        " WHERE name = 'create_core_business' AND tenant = :tenant"
     )
     leased = await leave_unknown(handling, "create_business")
 
