@@ -98,6 +98,7 @@ async def resolve_step(
                 by=principal.operator or principal.actor,
                 reason=reason,
             )
+            await open_commands.end_lease(connection, command_id)
             await open_commands.hasten(connection, command_id)
             await record(
                 connection,

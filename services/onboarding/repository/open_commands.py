@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import any_, bindparam, cast, exists, func, or_, select, update
+from sqlalchemy import any_, bindparam, cast, exists, func, null, or_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.customers import CustomerStatus
@@ -21,6 +21,7 @@ _HASTEN = (
     .where(_IS_THE_COMMAND, _IS_OPEN, inbox.c.parked_at.is_(None))
     .values(due_at=func.clock_timestamp())
 )
+_END_LEASE = update(inbox).where(_IS_THE_COMMAND, _IS_OPEN).values(lease=null(), lease_until=null())
 _LOCK = (
     select(func.coalesce(inbox.c.lease_until > func.clock_timestamp(), False))
     .where(_IS_THE_COMMAND, _IS_OPEN)
@@ -50,6 +51,11 @@ _HAS_BEGUN_OPENING = select(
 async def hasten(connection: AsyncConnection, command_id: UUID) -> None:
     """Have an open command driven now rather than at the end of its pause."""
     await connection.execute(_HASTEN, {"id": command_id})
+
+
+async def end_lease(connection: AsyncConnection, command_id: UUID) -> None:
+    """Have a drive whose lease has run out commit nothing more. The command is locked and not driven."""
+    await connection.execute(_END_LEASE, {"id": command_id})
 
 
 async def lock(connection: AsyncConnection, command_id: UUID) -> bool | None:

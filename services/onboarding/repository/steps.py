@@ -96,6 +96,7 @@ _ATTEMPT = (
     )
 )
 _AGO = bindparam("seconds_ago", type_=Double)
+_TAKE_OVER = update(saga_steps).where(_IS_THE_STEP).values(command_id=bindparam("by_command"))
 _MAY_BE_OLDER = (
     update(saga_steps)
     .where(_IS_THE_STEP)
@@ -259,6 +260,9 @@ async def take_up(
     """
     step = {"of_saga": saga.saga_id, "of_name": name}
     row = (await connection.execute(_FIND, {**step, "by_command": command_id})).one()
+    if row.state == "intended" and row.resolution in ("done", "refused"):
+        # The decision is acted on: it is replaced only while the command that does so is not driven.
+        await connection.execute(_TAKE_OVER, {**step, "by_command": command_id})
     if row.state == "done" or row.resolution == "done":
         return Done(decode(row.result), row.state == "done")
     if row.state == "refused" or row.resolution == "refused":

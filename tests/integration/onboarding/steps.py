@@ -53,6 +53,8 @@ class Steps:
     """Accounts whose opening was recorded."""
     fails_to_record: bool = False
     """As where an account cannot be the customer's."""
+    before_recording: Callable[[], Awaitable[None]] | None = None
+    """What happens between the step's answer and its commit."""
 
     async def accept_as(self, command_id: UUID) -> None:
         self.leased = await driving.accept(
@@ -63,6 +65,8 @@ class Steps:
         async def run(saga: Saga) -> OpenedAccount:
             async def record(advance: Advance, account: OpenedAccount) -> Begun | None:
                 assert not self.fails_to_record
+                if self.before_recording is not None:
+                    await self.before_recording()
                 self.recorded.append(account.account_id)
                 return await saga.drive.commit(ADVANCE, advance)
 
@@ -106,6 +110,13 @@ class Steps:
         """As the driver does when the outcome is not known, until so much later."""
         async with self.database.transaction() as connection:
             await inbox.postpone(connection, self.leased, seconds=seconds, error="outcome_pending")
+
+    async def lease_runs_out(self) -> None:
+        async with self.database.transaction() as connection:
+            await connection.execute(
+                text("UPDATE inbox SET lease_until = clock_timestamp() WHERE command_id = :id"),
+                {"id": self.leased.command_id},
+            )
 
     async def is_resting(self) -> bool:
         """Whether its command is not due."""

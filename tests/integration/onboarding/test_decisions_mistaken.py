@@ -255,6 +255,48 @@ async def test_a_decision_by_which_a_drive_fails_is_replaced(steps: Steps) -> No
     assert await steps.drive() == RIGHT
 
 
+async def test_a_decision_that_another_command_acts_on_is_not_replaced_meanwhile(
+    steps: Steps,
+) -> None:
+    wrong, right = f"acc_{uuid4().hex}", f"acc_{uuid4().hex}"
+    await become_unknown(steps)
+    await steps.resolve("done", answered(wrong))
+    await steps.accept_as(uuid4())
+
+    async def replace() -> None:
+        with pytest.raises(InvalidState) as refused:
+            await steps.resolve("done", answered(right))
+        assert "is being asked right now" in refused.value.detail
+
+    steps.before_recording = replace
+    opened = await steps.drive()
+
+    assert opened.account_id == wrong
+    assert (await steps.row()).result == answered(wrong)
+
+
+async def test_a_drive_whose_lease_has_run_out_does_not_act_on_a_decision_that_was_replaced(
+    steps: Steps,
+) -> None:
+    wrong, right = f"acc_{uuid4().hex}", f"acc_{uuid4().hex}"
+    await become_unknown(steps)
+    await steps.resolve("done", answered(wrong))
+    await steps.lease_again()
+
+    async def replace() -> None:
+        await steps.lease_runs_out()
+        await steps.resolve("done", answered(right))
+
+    steps.before_recording = replace
+    with pytest.raises(inbox.LeaseLost):
+        await steps.drive()
+    steps.before_recording = None
+    await steps.lease_again()
+    opened = await steps.drive()
+
+    assert opened.account_id == right
+
+
 async def test_a_record_named_by_mistake_is_given_back_also_when_the_command_is_over(
     steps: Steps,
 ) -> None:
