@@ -286,7 +286,7 @@ async def test_a_step_of_unknown_outcome_is_listed_and_shown_with_its_customer_a
                 "saga_id": str(saga_id),
                 "step": STEP,
                 "as": "done",
-                "result": {"account_id": "acc_7", "account_number": "7000000007"},
+                "result": {"account_id": f"acc_{uuid4().hex}", "account_number": "7000000007"},
                 "reason": "By telephone.",
             }
         ),
