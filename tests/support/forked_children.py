@@ -87,7 +87,7 @@ def _forked(
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             contextvars.Context().run(become, env, cwd or Path.cwd())
         finally:
-            os._exit(1)  # whatever happens: what called this is the parent's
+            os._exit(1)  # in any case: what called this is the parent's
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return ForkedChild(pid)
 
