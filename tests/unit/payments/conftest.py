@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from uuid import uuid4
 
+import msgspec
 import pytest
 import pytest_asyncio
 
 from tests.support.database_life import trust_life
 from tests.support.infrastructure import Environment, Infrastructure
-from tests.unit.payments.bench import Bench, open_bench
+from tests.unit.payments.bench import MINE, Bench, open_bench
 
 
 @pytest.fixture(scope="session")
@@ -25,3 +27,9 @@ async def bench(quiet_environment: Environment) -> AsyncIterator[Bench]:
     async with open_bench(quiet_environment) as opened:
         await trust_life(opened.database)
         yield opened
+
+
+@pytest.fixture
+def a_customer_of_its_own(bench: Bench) -> None:
+    """Policies and what is used of them are a customer's."""
+    bench.owner = msgspec.structs.replace(MINE, customer_id=str(uuid4()))

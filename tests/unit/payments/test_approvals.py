@@ -16,58 +16,21 @@ from sqlalchemy import text
 
 from libs.contracts.errors import (
     BanksideError,
-    Invalid,
     InvalidState,
     LimitExceeded,
     NotFound,
-    OutcomePending,
-    Unavailable,
 )
-from libs.contracts.operating.pages import Listed
-from libs.contracts.operating.wire_policies import ListOperatorWirePolicies, OperatorWirePolicy
-from libs.contracts.principal import Family, Principal
+from libs.contracts.principal import Principal
 from libs.contracts.wire_policies import SetWirePolicy
 from libs.contracts.wires import SendWire, WireState
 from services.payments import approving
-from services.payments.handlers.policies import PolicyQueries
-from services.payments.models import WireRecord
 from services.payments.policies import Policy
 from services.payments.repository import policies, wires
 from services.payments.rules import Rules
-from tests.support.database_life import distrusted
-from tests.unit.payments.bench import COMMAND, MINE, Bench, EveryAccountIsOwned
+from tests.unit.payments.approvals import OPERATOR, events_of, other_key, sent, wire_of
+from tests.unit.payments.bench import COMMAND, MINE, Bench
 
-OPERATOR = Principal("", "", Family.OPERATOR, "sub_operator", operator="ada")
-
-
-@pytest.fixture(autouse=True)
-def a_customer_of_its_own(bench: Bench) -> None:
-    """Policies and what is used of them are a customer's."""
-    bench.owner = msgspec.structs.replace(MINE, customer_id=str(uuid4()))
-
-
-def other_key(bench: Bench, name: str) -> Principal:
-    return msgspec.structs.replace(bench.owner, subscription_key=name)
-
-
-async def wire_of(bench: Bench, transaction_id: UUID) -> WireRecord:
-    async with bench.database.transaction() as connection:
-        found = await wires.find_any(connection, transaction_id)
-    assert found is not None
-    return found
-
-
-async def events_of(bench: Bench, transaction_id: UUID) -> list[str]:
-    async with bench.database.transaction() as connection:
-        rows = await connection.execute(
-            text("SELECT type FROM outbox WHERE resource_id = :id ORDER BY sequence"),
-            {"id": str(transaction_id)},
-        )
-        return [row.type for row in rows]
-
-
-def sent(bench: Bench) -> int:
-    return bench.core.received["send_wire"]
+pytestmark = pytest.mark.usefixtures("a_customer_of_its_own")
 
 
 async def outcome(drive: Awaitable[Any]) -> str:
@@ -360,79 +323,6 @@ async def test_a_wire_that_an_operator_approved_is_certainly_unsent_until_its_co
     assert sent(bench) == 0
 
 
-async def test_an_older_policy_that_is_driven_again_does_not_replace_a_newer_one(
-    bench: Bench,
-) -> None:
-    loose, tight = Policy(daily_count=50), Policy(daily_count=1)
-    older = await bench.accepted_policy(loose)
-    await bench.drive_policy(older, loose)
-    await bench.set_policy(tight)
-
-    again = await bench.drive_policy(older, loose, attempt=2)
-
-    assert again.daily_count == 1, "what is in force"
-    first, second = await bench.accepted(), await bench.accepted()
-    await bench.send(first, attempt=1)
-    with pytest.raises(LimitExceeded):
-        await bench.send(second, attempt=1)
-
-
-async def test_an_older_policy_that_waited_does_not_replace_a_newer_one(bench: Bench) -> None:
-    loose, tight = Policy(daily_count=50), Policy(daily_count=1)
-    older = await bench.accepted_policy(loose)
-    newer = await bench.accepted_policy(tight)
-    await bench.drive_policy(newer, tight)
-
-    answer = await bench.drive_policy(older, loose)
-
-    assert answer.daily_count == 1
-
-
-class OnboardingIsAway(EveryAccountIsOwned):
-    async def require_customer(
-        self, principal: Principal, customer_id: str, deadline: float
-    ) -> None:
-        raise Unavailable
-
-
-async def test_a_policy_that_was_set_is_answered_as_set_while_onboarding_is_away(
-    bench: Bench,
-) -> None:
-    policy = Policy(daily_count=50)
-    command = await bench.accepted_policy(policy)
-    first = await bench.drive_policy(command, policy)
-
-    again = await bench.drive_policy(command, policy, attempt=2, ownership=OnboardingIsAway())
-
-    assert again == first
-
-
-async def test_a_policy_that_was_set_is_not_refused_by_ceilings_that_were_lowered_since(
-    bench: Bench,
-) -> None:
-    policy = Policy(daily_count=50)
-    command = await bench.accepted_policy(policy)
-    await bench.drive_policy(command, policy)
-    lowered = Rules(ceilings=Policy(daily_count=10))
-
-    again = await bench.drive_policy(command, policy, attempt=2, rules=lowered)
-
-    assert again.daily_count == 10, "what is in force"
-
-
-async def test_a_policy_that_no_drive_has_set_is_asked_about_at_each(bench: Bench) -> None:
-    policy = Policy(daily_count=50)
-    await bench.set_policy(policy)
-    command = await bench.accepted_policy(policy)
-
-    with pytest.raises(Unavailable):
-        await bench.drive_policy(command, policy, attempt=2, ownership=OnboardingIsAway())
-    with pytest.raises(Invalid):
-        await bench.drive_policy(
-            command, policy, attempt=2, rules=Rules(ceilings=Policy(daily_count=10))
-        )
-
-
 async def test_locks_of_limits_and_wires_are_kept_for_seconds_by_a_process_that_stands_still(
     bench: Bench,
 ) -> None:
@@ -454,88 +344,3 @@ async def test_who_asked_for_a_wire_stands_in_its_history(bench: Bench) -> None:
     await bench.send(plain, attempt=1, command=SendWire(**COMMAND.model_dump()))
 
     assert (await bench.found(plain)).initiator == MINE.subscription_key
-
-
-async def test_operators_page_through_the_policies_of_all_tenants(bench: Bench) -> None:
-    await bench.set_policy(Policy(daily_count=3))
-    first = bench.owner.customer_id
-    bench.owner = msgspec.structs.replace(MINE, tenant="t_2", customer_id=str(uuid4()))
-    await bench.set_policy(Policy(approval_threshold=Decimal(5)))
-    second = bench.owner.customer_id
-    queries = PolicyQueries(bench.database, EveryAccountIsOwned(), Rules())
-
-    async def found(**asked: Any) -> Listed[OperatorWirePolicy]:
-        result = await queries.list_of_all(OPERATOR, ListOperatorWirePolicies(**asked), 0)
-        assert isinstance(result.data, Listed)
-        return result.data
-
-    page = await found(limit=1)
-    following = await found(limit=1, after=page.next)
-
-    assert [each.customer_id for each in (*page.items, *following.items)] == [second, first]
-    assert (page.items[0].approval_threshold, page.items[0].daily_count) == (Decimal(5), None)
-    assert [each.customer_id for each in (await found(customer_id=first)).items] == [first]
-    assert [each.customer_id for each in (await found(tenant="t_2")).items] == [second]
-
-
-async def test_a_wire_of_a_denied_customer_is_refused_and_there_is_none(bench: Bench) -> None:
-    bench.is_denied = True
-    asked = await bench.accepted()
-
-    with pytest.raises(InvalidState):
-        await bench.send(asked, attempt=1)
-
-    async with bench.database.transaction() as connection:
-        assert await wires.find_any(connection, asked.command_id) is None
-    assert sent(bench) == 0
-
-
-async def test_a_wire_whose_send_had_begun_before_its_customer_was_denied_goes_on(
-    bench: Bench,
-) -> None:
-    begun = await bench.wire(first_sent_seconds_ago=1)
-    bench.is_denied = True
-
-    await bench.send(begun, attempt=2)
-
-    assert (await bench.found(begun)).state is WireState.SUBMITTED
-
-
-async def test_no_key_approves_a_wire_of_a_denied_customer(bench: Bench) -> None:
-    transaction_id = await bench.waiting()
-    bench.is_denied = True
-
-    with pytest.raises(InvalidState) as refused:
-        await bench.approve(transaction_id, other_key(bench, "sub_second"))
-
-    assert refused.value.extra["transaction_id"] == str(transaction_id)
-    assert (await wire_of(bench, transaction_id)).waits_for_approval
-    assert sent(bench) == 0
-
-
-async def test_an_approval_that_was_recorded_before_the_denial_goes_on(bench: Bench) -> None:
-    transaction_id = await bench.waiting()
-    second = other_key(bench, "sub_second")
-    approval = await bench.accepted_approval(transaction_id, second)
-    bench.core.faults["accept_then_drop"] = 1
-    with pytest.raises(OutcomePending):
-        await bench.approve(transaction_id, second, leased=approval)
-    bench.core.heal()
-    bench.is_denied = True
-
-    await bench.approve(transaction_id, second, leased=approval, attempt=2)
-
-    assert (await wire_of(bench, transaction_id)).state is WireState.SUBMITTED
-
-
-async def test_a_refusal_of_a_denied_customer_waits_while_an_approval_may_be_lost(
-    bench: Bench,
-) -> None:
-    transaction_id = await bench.waiting()
-    bench.is_denied = True
-
-    async with distrusted(bench.database):
-        with pytest.raises(OutcomePending):
-            await bench.approve(transaction_id, other_key(bench, "sub_second"))
-        with pytest.raises(OutcomePending):
-            await bench.send(await bench.accepted(), attempt=1)
