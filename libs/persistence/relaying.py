@@ -32,6 +32,10 @@ LEASE = "outbox"
 BATCH = 256
 POLL_SECONDS = 0.25
 """The backstop of the signal after a commit: for events that other processes recorded."""
+QUIET_POLL_SECONDS = 1.0
+"""The same while no other process records events. Four polls a second were half of what an idle service asked."""
+OTHERS_SECONDS = 10.0
+"""For how long other processes are expected to record more events: since the term began, and since a poll found one."""
 APART_SECONDS = 0.1
 """Time from the beginning of a batch that was not full to the next one. An event of an idle service leaves at once; a
 busy service relays ten batches a second, not one for each commit.
@@ -109,6 +113,8 @@ class Relay:
         self._progress = progress
         self._not_before = 0.0
         """When the next round begins at the earliest, by the loop's clock."""
+        self._others_until = 0.0
+        """Until when other processes are expected to record events, by the loop's clock."""
         self._unroutable_at = 0.0
         self._unroutable_after = _START
         """The aggregate up to which unroutable events were tried, so that each aggregate gets its turn."""
@@ -118,30 +124,37 @@ class Relay:
         loop = asyncio.get_running_loop()
         async with leadership(self._database, LEASE, standing_by=self._progress) as term:
             self._unroutable_at = loop.time()
+            self._others_until = loop.time() + OTHERS_SECONDS
+            is_poll = True
             while True:
                 self._database.events_recorded.clear()
-                full = await self._relay_batch(term)
+                count = await self._relay_batch(term)
+                if is_poll and count:
+                    self._others_until = loop.time() + OTHERS_SECONDS
                 if loop.time() >= self._unroutable_at:
                     await self._try_unroutable(term)
                 self._progress()
-                if not full:
-                    await self._until_recorded()
+                is_poll = count < BATCH and not await self._until_recorded()
 
-    async def _until_recorded(self) -> None:
+    async def _until_recorded(self) -> bool:
+        """Whether this process recorded events; otherwise it is time to poll."""
+        now = asyncio.get_running_loop().time()
+        seconds = POLL_SECONDS if now < self._others_until else QUIET_POLL_SECONDS
         try:
-            async with asyncio.timeout(POLL_SECONDS):
+            async with asyncio.timeout(seconds):
                 await self._database.events_recorded.wait()
         except TimeoutError:
-            pass
+            return False
         await asyncio.sleep(self._not_before - asyncio.get_running_loop().time())
+        return True
 
-    async def _relay_batch(self, term: Term) -> bool:
-        """Publish one batch; true when there may be more."""
+    async def _relay_batch(self, term: Term) -> int:
+        """Publish one batch; how many events there were."""
         begun = asyncio.get_running_loop().time()
         async with self._database.driver() as connection:
             rows = await connection.fetch(_READ, BATCH)
         if not rows:
-            return False
+            return 0
         self._not_before = begun + APART_SECONDS
         free = [row for row in rows if not row["is_blocked"]]
         returned = await self._publish_rows(term, free)
@@ -152,7 +165,7 @@ class Relay:
                 await _change(connection, _SET_ASIDE, term, kept)
             if gone:
                 await _change(connection, _DELETE, term, gone)
-        return len(rows) == BATCH
+        return len(rows)
 
     async def _try_unroutable(self, term: Term) -> None:
         """Publish the first event of some aggregates again. While queues take them, the next ones follow at once."""

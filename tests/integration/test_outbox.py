@@ -24,7 +24,7 @@ from libs.messaging import event_publisher
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_events, events_queue
 from libs.persistence import outbox, relaying
-from libs.persistence.engine import Database
+from libs.persistence.engine import Database, open_database
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import WAIT_SECONDS, until
@@ -244,6 +244,32 @@ async def test_an_event_is_relayed_after_its_commit_without_waiting_for_the_poll
             await record(database, an_event("p1", count))
 
             await until(lambda count=count: enough(received, count))  # type: ignore[misc]
+
+    assert sequences(received, "p1") == [1, 2, 3]
+
+
+@pytest.mark.parametrize(("others_seconds", "polls"), [(0.0, "QUIET_"), (3600.0, "")])
+async def test_events_of_other_processes_are_found_by_a_poll_that_is_rare_once_there_were_none(
+    others_seconds: float,
+    polls: str,
+    fresh_environment: Environment,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(relaying, "OTHERS_SECONDS", others_seconds)
+    monkeypatch.setattr(relaying, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(relaying, "QUIET_POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(relaying, f"{polls}POLL_SECONDS", 0.01)
+    other = open_database(fresh_environment.database_urls["onboarding"], "onboarding")
+    async with (
+        subscribed(fresh_environment.amqp_url) as received,
+        relays(fresh_environment.amqp_url, database),
+    ):
+        for count in range(1, 4):
+            await record(other, an_event("p1", count))
+
+            await until(lambda count=count: enough(received, count))  # type: ignore[misc]
+    await other.close()
 
     assert sequences(received, "p1") == [1, 2, 3]
 

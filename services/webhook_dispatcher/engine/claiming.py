@@ -72,7 +72,11 @@ class Claimer:
             looking_since = asyncio.get_running_loop().time()
             due_from = await self._looked_at(connection, sweeping=sweeping)
             most = most_due(len(due_from), self._slots.free)
-            found = await claims.candidates(connection, due_from, now, most_due=most)
+            found = (
+                await claims.candidates(connection, due_from, now, most_due=most)
+                if due_from
+                else []
+            )
             counts = allocate(
                 in_turn(found, self._served_until),
                 self._slots.by_tenant,
@@ -87,7 +91,8 @@ class Claimer:
         self.active.note_found(found, claimed)
         has_more = len(due_from) == claims.MOST_SUBSCRIPTIONS
         if sweeping:
-            self.sweeps.note(looking_since, next(reversed(due_from)) if has_more else None)
+            until = next(reversed(due_from)) if has_more else None
+            self.sweeps.note(looking_since, until, anything_waits=bool(due_from))
         to = {candidate.subscription_id: candidate for candidate in found}
         begin_before = started + self._rules.lease_seconds - POST_SECONDS
         leased = [

@@ -15,7 +15,7 @@ from libs.persistence.retries import until_available
 from services.webhook_dispatcher.engine.allocation import Slots
 from services.webhook_dispatcher.engine.claiming import Claimer, LeasedDelivery
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery, Sender
-from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
+from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS, QUIET_POLL_SECONDS
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.ports import Poster
@@ -71,6 +71,7 @@ class Dispatcher:
         self._wake.set()
 
     def recorded(self, batch: Sequence[AttemptedDelivery]) -> None:
+        self._claimer.sweeps.expect()  # attempts that failed have a next one
         for attempted in batch:
             self._release(attempted.leased)
 
@@ -125,7 +126,7 @@ class Dispatcher:
         if not self._may_claim():
             return POLL_SECONDS
         pause = self._claimer.sweeps.next_at - asyncio.get_running_loop().time()
-        return min(max(pause, 0.001), POLL_SECONDS)
+        return min(max(pause, 0.001), QUIET_POLL_SECONDS)
 
     def _release(self, leased: LeasedDelivery) -> None:
         self._slots.release(leased.to.tenant)

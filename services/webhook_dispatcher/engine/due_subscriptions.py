@@ -3,7 +3,8 @@
 A claim looks at the *active* subscriptions: those of which a delivery was recorded by this process, or found due by an
 earlier claim. A *sweep* looks at all others, every 250 ms. It looks at each subscription that waits for anything, a
 retry tomorrow included: where these are so many that it takes long, sweeps are rarer, so that they take at most a tenth
-of the time.
+of the time. After one that found nothing that waits, the next is a second later: only what another process records
+meanwhile could be due, and what this process is attempting and will have to repeat (`Sweeps.expect`).
 
 There is no NOTIFY to wake other processes. The process that records an event is woken at once, and claims for all
 subscriptions; another process is needed only when the slots of the first are used up, which lasts longer than 250 ms. A
@@ -22,6 +23,8 @@ from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 
 POLL_SECONDS = 0.25
+QUIET_POLL_SECONDS = 1.0
+"""After a sweep that found no subscription that waits for anything."""
 SWEEPING_SHARE = 10
 """Sweeping takes at most 1/SWEEPING_SHARE of the time."""
 
@@ -65,6 +68,7 @@ class Sweeps:
         self.after = claims.FIRST
         """The subscription after which the sweep goes on."""
         self._seconds = 0.0
+        self._ended = 0.0
         self._not_before = 0.0
         self._next_at = 0.0
         self._is_wanted = False
@@ -72,6 +76,10 @@ class Sweeps:
     def want(self) -> None:
         """Something may be due: sweep as soon as the share of the time allows."""
         self._is_wanted = True
+
+    def expect(self) -> None:
+        """Something may wait that the last sweep did not find: the pause after it is not the longer one."""
+        self._next_at = min(self._next_at, max(self._not_before, self._ended + POLL_SECONDS))
 
     @property
     def next_at(self) -> float:
@@ -84,18 +92,22 @@ class Sweeps:
         if self.after == claims.FIRST:
             self._is_wanted = False
 
-    def note(self, started: float, until: UUID | None) -> None:
+    def note(self, started: float, until: UUID | None, *, anything_waits: bool) -> None:
         """A claim of the sweep is over.
 
         Args:
             until: the last subscription that it looked at; None when there are no more.
+            anything_waits: it looked at a subscription.
         """
         ended = asyncio.get_running_loop().time()
         self._seconds += ended - started
         if until is not None:
             self.after = until
             return
+        is_quiet = self.after == claims.FIRST and not anything_waits
         self.after = claims.FIRST
+        self._ended = ended
         self._not_before = ended + self._seconds * SWEEPING_SHARE
-        self._next_at = max(self._not_before, ended + POLL_SECONDS)
+        pause_seconds = QUIET_POLL_SECONDS if is_quiet else POLL_SECONDS
+        self._next_at = max(self._not_before, ended + pause_seconds)
         self._seconds = 0.0
