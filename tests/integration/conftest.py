@@ -10,6 +10,7 @@ import structlog
 
 from libs.persistence.engine import Database, open_database
 from tests.integration.compiling import compiled_once
+from tests.integration.recycled_vhost import RecycledVhost
 from tests.integration.recycling import RecycledDatabase
 from tests.support.infrastructure import Environment, Infrastructure
 
@@ -42,20 +43,27 @@ def recycled(infrastructure: Infrastructure) -> Iterator[RecycledDatabase]:
     database.close()
 
 
+@pytest.fixture(scope="session")
+def recycled_vhost(recycled: RecycledDatabase) -> RecycledVhost:
+    return RecycledVhost(recycled.environment)
+
+
 @pytest_asyncio.fixture
 async def fresh_environment(
-    infrastructure: Infrastructure, recycled: RecycledDatabase
+    recycled: RecycledDatabase, recycled_vhost: RecycledVhost
 ) -> AsyncIterator[Environment]:
-    """A database as migrations leave it, and a virtual host, for one test; each is made when the test asks for it."""
-    database, with_vhost = recycled.environment, infrastructure.create()
+    """A database and a virtual host as they are made, for one test, which may leave each alone."""
+    shared = recycled.environment
     environment = Environment(
-        database.database,
+        shared.database,
         recycled.urls,
-        lambda: with_vhost.amqp_url,
-        database.secrets,
-        lambda: with_vhost.cluster,
+        recycled_vhost.url,
+        shared.secrets,
+        lambda: shared.cluster,
     )
     yield environment
+    if "amqp_url" in vars(environment):
+        await recycled_vhost.empty()
     if "database_urls" in vars(environment):
         await recycled.empty()
 
