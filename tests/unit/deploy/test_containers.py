@@ -370,6 +370,14 @@ def test_the_one_ring_of_an_earlier_release_is_put_behind_the_new_keys(checkout:
         assert secrets(checkout, one)[names[0]] == secrets(checkout, other)[names[1]]
 
 
+def test_what_uses_a_server_names_it_and_is_stopped_before_it() -> None:
+    """docker-compose 1.29 stops at once what no running container names: a server named by `migrate` alone, too."""
+    for server, network in (("postgres", "database"), ("rabbitmq", "broker")):
+        users = {name for name, row in OURS.items() if network in row["networks"]}
+        assert users
+        assert {name for name in users if server not in CONTAINERS[name]["depends_on"]} == set()
+
+
 def test_containers_share_networks_with_what_they_must_reach_only() -> None:
     members: dict[str, set[str]] = {name: set() for name in COMPOSE["networks"]}
     for name, row in CONTAINERS.items():
