@@ -11,6 +11,8 @@ import pytest
 from increase.types import Account
 from structlog.testing import capture_logs
 
+from libs.contracts.accounts import AccountEventData
+from libs.contracts.ach import AchEventData
 from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions
@@ -108,6 +110,34 @@ async def test_events_are_of_the_same_ids_as_what_is_read(bank: IncreaseLedgerBa
     assert numbers
     assert {len(number) for number in numbers} == {4}
     assert [entry.position for entry in found] == list(range(1, len(found) + 1))
+
+
+async def test_an_ach_request_is_reported_as_created_as_it_was_then_though_it_was_returned_since(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_funded_account()
+    reference = await bank.request_ach(opened, Decimal("10.00"))
+    await bank.increase.simulations.ach_transfers.submit(reference)
+    await bank.increase.simulations.ach_transfers.return_(reference, reason="insufficient_fund")
+
+    found = await entries(bank)
+
+    told = [
+        (event.event_type.name, data.status, data.return_code)
+        for entry in found
+        for event in (*entry.earlier, entry.event)
+        if event is not None and isinstance(data := event.data, AchEventData)
+    ]
+    assert told[0] == ("ach.created", "pending", None)
+    assert told[-1] == ("ach.returned", "returned", "R01")
+    [created] = [
+        entry.event.data
+        for entry in found
+        if entry.event is not None and entry.event.event_type.name == "ach.created"
+    ]
+    assert isinstance(created, AchEventData)
+    assert created.return_description is None
+    assert created.updated_at == created.created_at
 
 
 async def test_a_transaction_that_is_shown_late_is_listed_once_its_event_is_read(
@@ -262,13 +292,20 @@ async def test_while_an_object_cannot_be_asked_for_the_feed_gives_what_is_before
     assert [entry.type for entry in after] == ["transaction.created"]
 
 
-async def test_a_closed_account_is_reported_as_closed(bank: IncreaseLedgerBank) -> None:
+async def test_an_account_is_reported_as_opened_and_as_closed_as_it_was_then(
+    bank: IncreaseLedgerBank,
+) -> None:
     opened = await bank.open_account()
     await bank.increase.accounts.close(opened.account_id)
 
-    told = [entry.event.event_type.name for entry in await entries(bank) if entry.event]
+    found = await entries(bank)
 
-    assert told == ["account.opened", "account.closed"]
+    told = [
+        (entry.event.event_type.name, data.status, data.close_date is None)
+        for entry in found
+        if entry.event is not None and isinstance(data := entry.event.data, AccountEventData)
+    ]
+    assert told == [("account.opened", "open", True), ("account.closed", "closed", False)]
 
 
 def cursor_of(applied: list[FeedEntry]) -> FeedCursor:

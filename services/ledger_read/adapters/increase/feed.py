@@ -1,4 +1,8 @@
-"""Increase's events as entries of the financial feed. They are thin: each is read anew as the object is now."""
+"""Increase's events as entries of the financial feed. They are thin: each is read anew as the object is now.
+
+What is reported is the object as it was at the event, where it changes: an account that is opened, and each state of an
+ACH request.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC
+from decimal import Decimal
 from typing import Any
 
 import structlog
@@ -37,7 +42,12 @@ from libs.providers.increase.accounts import retrieve_account
 from libs.providers.increase.events import Event, EventFeed, ListedEvent
 from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
 from services.ledger_read.adapters.increase.ach_transfers import retrieve_ach_transfer
-from services.ledger_read.adapters.increase.ledger import passed_states, to_ach_request, to_period
+from services.ledger_read.adapters.increase.ledger import (
+    as_created,
+    passed_states,
+    to_ach_request,
+    to_period,
+)
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.increase.transactions import get_transaction
@@ -49,6 +59,13 @@ from services.ledger_read.waiting_entries import WaitingEntries
 
 STRANGERS = 10_000
 """Accounts of others' entities that are kept in memory."""
+AS_OPENED = {
+    "status": "open",
+    "interest_earned_year_to_date": Decimal(0),
+    "annual_percentage_yield_earned": Decimal(0),
+    "close_date": None,
+}
+"""Of an account, which may have been closed since and have earned interest."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -216,6 +233,8 @@ class IncreaseFinancialFeed:
         async def resource(holder: AccountHolder) -> tuple[str, Model]:
             account = await self._financial.account(account_id, deadline)
             shown = dict(account) | {"account_number": account.account_number[-4:]}
+            if kind == "account.opened":
+                shown |= AS_OPENED
             return account_id, AccountEventData(**shown, customer_id=holder.customer_id)
 
         return _Reported(account_id, kind, resource, state=kind)
@@ -246,7 +265,7 @@ class IncreaseFinancialFeed:
         transfer = await self._reader.read(
             "get_ach", lambda sdk: retrieve_ach_transfer(sdk, reference_id), deadline
         )
-        request = to_ach_request(transfer)
+        request = as_created(transfer) if is_new else to_ach_request(transfer)
         is_reported = is_new or request.status != "pending"
         kind = f"ach.{'created' if is_new else request.status}" if is_reported else None
 

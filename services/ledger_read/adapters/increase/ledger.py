@@ -221,6 +221,11 @@ def to_ach_request(transfer: AchTransfer) -> AchRequest:
     )
 
 
+def as_created(transfer: AchTransfer) -> AchRequest:
+    """The request as it was when it was made."""
+    return _as_it_was(to_ach_request(transfer), "pending", transfer.created_at)
+
+
 def passed_states(transfer: AchTransfer) -> list[AchRequest]:
     """The request as it was in the states before its own of which the transfer keeps the moments, in their order."""
     request = to_ach_request(transfer)
@@ -229,17 +234,19 @@ def passed_states(transfer: AchTransfer) -> list[AchRequest]:
         moments.append(("submitted", transfer.submission.submitted_at))
     if transfer.settlement is not None and request.status == "returned":
         moments.append(("settled", transfer.settlement.settled_at))
-    return [
-        request.model_copy(
-            update={
-                "status": status,
-                "return_code": None,
-                "return_description": None,
-                "updated_at": at,
-            }
-        )
-        for status, at in moments
-    ]
+    return [_as_it_was(request, status, at) for status, at in moments]
+
+
+def _as_it_was(request: AchRequest, status: AchStatus, at: datetime) -> AchRequest:
+    """In an earlier state, into which it came at this moment."""
+    return request.model_copy(
+        update={
+            "status": status,
+            "return_code": None,
+            "return_description": None,
+            "updated_at": at,
+        }
+    )
 
 
 def _ach_status(transfer: AchTransfer) -> AchStatus:
