@@ -186,6 +186,33 @@ async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) 
     assert opened_accounts(await entries(bank)) == [None, mine.account_id]
 
 
+async def test_an_account_that_was_taken_for_anothers_is_reported_once_onboarding_owns_it(
+    bank: IncreaseLedgerBank,
+) -> None:
+    account = await open_account(bank.increase)
+    await give_number(bank.increase, account)
+    before = await entries(bank)
+    bank.ownership.customers[account.id] = str(uuid.uuid4())
+    await bank.increase.accounts.close(account.id)
+
+    after = await entries(bank, cursor_of(before))
+
+    assert opened_accounts(before) == [None]
+    assert [entry.event.event_type.name for entry in after if entry.event] == ["account.closed"]
+
+
+async def test_the_entity_of_an_account_of_others_is_read_once(bank: IncreaseLedgerBank) -> None:
+    account = await open_account(bank.increase)
+    await give_number(bank.increase, account)
+    before = await entries(bank)
+    await bank.increase.accounts.close(account.id)
+
+    after = await entries(bank, cursor_of(before))
+
+    assert [entry.event for entry in after] == [None]
+    assert bank.running.bank.requests["GET /entities/{id}"] == 1
+
+
 async def test_a_wire_of_an_account_of_others_is_not_read(bank: IncreaseLedgerBank) -> None:
     others = await open_account(bank.increase)
     debit_of_an_unknown_wire(bank, others.id)

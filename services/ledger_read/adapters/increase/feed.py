@@ -58,7 +58,9 @@ from services.ledger_read.ports import Ownership
 from services.ledger_read.waiting_entries import WaitingEntries
 
 STRANGERS = 10_000
-"""Accounts of others' entities that are kept in memory."""
+"""Accounts of others' entities that are kept in memory, so that account and entity are not read for each entry. They
+are none of ours until onboarding owns them, as it does one that was made by hand.
+"""
 AS_OPENED = {
     "status": "open",
     "interest_earned_year_to_date": Decimal(0),
@@ -161,7 +163,7 @@ class IncreaseFinancialFeed:
         """
         entry = FeedEntry(place.position, event.category, None, place.state, place.event_id)
         reported = await self._read(event, deadline)
-        if reported is None or reported.account_id in self._strangers:
+        if reported is None:
             return entry
         account_id = reported.account_id
         # What comes after an entry that waits, waits as well: an account's events keep their order.
@@ -170,6 +172,8 @@ class IncreaseFinancialFeed:
             holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
             if holder is not None:
                 return await _with_events(entry, event, reported, holder)
+            if account_id in self._strangers:
+                return entry
             customer_id = await self._customer_at_increase(account_id, deadline)
             if customer_id is None:
                 self._strangers[account_id] = True
