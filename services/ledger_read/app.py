@@ -21,12 +21,14 @@ from services.ledger_read.handlers.accounts import AccountQueries
 from services.ledger_read.handlers.feed_events import FeedEvents
 from services.ledger_read.handlers.ledger import LedgerQueries
 from services.ledger_read.handlers.waiting_accounts import WaitingAccounts
+from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.providers import open_providers
 from services.ledger_read.settings import Settings
 from services.ledger_read.waiting_entries import WaitingEntries
 
 FEED = "financial"
 MEASURED_EVERY_SECONDS = 15.0
+HOUSEKEEPING_SECONDS = 60.0
 
 
 @asynccontextmanager
@@ -71,6 +73,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 await opened.enter_async_context(background)
         async with (
             process.background("audit-head", log_head_for_ever(database)),
+            process.background(
+                "posting-housekeeping",
+                repeat(
+                    "housekeeping", PostingStore(database).delete_old_named, HOUSEKEEPING_SECONDS
+                ),
+            ),
             run_feed(
                 process,
                 database,

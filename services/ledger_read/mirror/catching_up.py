@@ -18,7 +18,6 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import structlog
-from cachetools import LRUCache
 from prometheus_client import Counter, Gauge
 
 from libs.contracts.errors import BanksideError, ProviderError, Unavailable
@@ -38,8 +37,6 @@ FILLS_AT_ONCE = 4
 """Histories that are read at the same moment."""
 MOST_FILLS = 1_000
 """Accounts whose gaps are filled, or wait to be, by this process."""
-REMEMBERED_ACCOUNTS = 100_000
-"""Whose mirror was begun, in memory."""
 LOOK_SECONDS = 0.2
 """How often is looked whether another process has filled the gaps."""
 ANSWER_MARGIN_SECONDS = 0.25
@@ -57,7 +54,6 @@ class CatchingUp:
         self._store = store
         self._newest: JoinedCalls[bool] = JoinedCalls("mirror-newest")
         self._fills: JoinedCalls[None] = JoinedCalls("mirror-fill")
-        self._begun: LRUCache[str, bool] = LRUCache(REMEMBERED_ACCOUNTS)
         self._capacity = asyncio.Semaphore(FILLS_AT_ONCE)
         self._log = structlog.get_logger("mirror")
 
@@ -86,10 +82,6 @@ class CatchingUp:
         await self._fills.close()
 
     async def _read_newest(self, account_id: str) -> bool:
-        if account_id not in self._begun:
-            # Before the page is read: of an event that comes meanwhile the posting may be missing on it.
-            await self._store.begin(account_id)
-            self._begun[account_id] = True
         deadline = time.time() + PAGE_SECONDS
         page = await self._source.page(account_id, None, deadline)
         PAGES.labels("newest").inc()

@@ -18,7 +18,7 @@ class NamedPostings:
         self._log = structlog.get_logger("mirror")
 
     async def add(self, account_id: str, posting: Posting) -> None:
-        """Store it if the account is mirrored beyond it, and it is not known. See `PostingStore.add_named`."""
+        """Store it, or keep it for the reading that stores the first one above it. See `PostingStore.add_named`."""
         try:
             if await self._store.add_named(account_id, posting):
                 self._log.info("posting_added_by_its_event", account_id=account_id)

@@ -12,8 +12,9 @@ segment. It closes none of the gaps that there are, since these are closed by ea
 above it, at the postings that it lies below.
 
 One above all that are known is on the newest page of a reading that begins later. A reading that is under way may have
-a page without it, and be about to store postings above it. So it waits in `posting_named`, and is stored together with
-the first posting that it lies below.
+a page without it, and be about to store postings above it; so may the first reading of an account, where the provider
+shows the posting late. So it waits in `posting_named`, and is stored together with the first posting that it lies
+below.
 
 *Blocks* count the postings between two keys (`settled_at`, `transaction_id`), at most `LARGEST_BLOCK` of them, wherever
 on the calendar they lie: a page is found by adding up the blocks above it.
@@ -37,8 +38,10 @@ LARGEST_BLOCK = 2_000
 """Larger ones are divided. A page reads over one block at most, and adds up as many as the account has."""
 NAMED_SECONDS = 3600.0
 """A posting waits in `posting_named` for at least this long, unless it is stored: longer than a reading takes, from the
-provider's answer to the commit. Older ones of an account are deleted at its next event.
+provider's answer to the commit. Older ones are deleted by `delete_old_named`.
 """
+DELETE_BATCH = 1_000
+"""Of postings that have waited for longer."""
 FILLING_SECONDS = 30.0
 """A process that fills gaps and writes no page within this time is replaced by another one."""
 
@@ -112,9 +115,6 @@ _PLACE_NAMED = """
     WITH place AS (
         SELECT EXISTS (SELECT FROM posting WHERE account_id = $1 AND settled_at >= $6) AS is_below
         WHERE NOT EXISTS (SELECT FROM posting WHERE account_id = $1 AND provider_id = $2)
-    ), old AS (
-        DELETE FROM posting_named
-        WHERE account_id = $1 AND named_at < clock_timestamp() - make_interval(secs => $11)
     ), above_all AS (
         INSERT INTO posting_named (account_id, provider_id, transaction_id, tx_uuid, type, settled_at, amount, is_debit,
             counterparty_name, counterparty_id)
@@ -126,6 +126,18 @@ _TAKE_NAMED = """
     DELETE FROM posting_named WHERE account_id = $1 AND settled_at <= $2
     RETURNING provider_id, transaction_id, tx_uuid, type, settled_at, amount, is_debit, counterparty_name,
         counterparty_id
+    """
+# Rows that are locked are about to be stored. Without an index: there is about an hour of postings, which the feed has
+# read one by one.
+_DELETE_OLD_NAMED = """
+    WITH old AS (
+        SELECT account_id, provider_id FROM posting_named
+        WHERE named_at < clock_timestamp() - make_interval(secs => $1) LIMIT $2 FOR UPDATE SKIP LOCKED
+    ), deleted AS (
+        DELETE FROM posting_named USING old
+        WHERE posting_named.account_id = old.account_id AND posting_named.provider_id = old.provider_id RETURNING true
+    )
+    SELECT count(*) FROM deleted
     """
 _GAPS = (
     "SELECT segment, cursor FROM posting_gap WHERE account_id = $1 ORDER BY segment DESC LIMIT 1"
@@ -170,11 +182,6 @@ class PostingStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def begin(self, account_id: str) -> None:
-        """From now on the account is mirrored: see `add_named`."""
-        async with self._database.driver() as connection:
-            await connection.execute(_BEGIN, account_id)
-
     async def compare(self, account_id: str, ids: Sequence[str]) -> Comparison:
         """The whole page is compared, also what lies below a known posting: one that the provider shows late, under the
         time at which it was made, is found as long as it is on the newest page; below it, by its event (`add_named`).
@@ -206,10 +213,11 @@ class PostingStore:
         return await self.gap(account_id) is not None
 
     async def add_named(self, account_id: str, posting: Posting) -> bool:
-        """Store a posting of a mirrored account that lies below a known one and is not known; whether it was stored.
+        """Store a posting that lies below a known one and is not known; whether it was stored.
 
-        One above all that are known is stored by `add_newest`, with the first one above it. Only of a provider whose
-        list is in the order of `settled_at`.
+        One above all that are known is stored by `add_newest`, with the first one above it: also the first one of an
+        account that was not read yet, whose first reading may have a page without it. Only of a provider whose list is
+        in the order of `settled_at`.
 
         Raises:
             asyncpg.IntegrityConstraintViolationError: another posting has its id of ours.
@@ -218,13 +226,23 @@ class PostingStore:
             # A statement of its own, so that the next one sees what a reading has stored that held the lock.
             segment = await connection.fetchval(_LOCK, account_id)
             if segment is None:
-                return False
+                await connection.execute(_BEGIN, account_id)
+                segment = await connection.fetchval(_LOCK, account_id)
             is_below = await connection.fetchval(
-                _PLACE_NAMED, account_id, *dataclasses.astuple(posting), NAMED_SECONDS
+                _PLACE_NAMED, account_id, *dataclasses.astuple(posting)
             )
             if is_below:
                 await _insert(connection, account_id, segment, [posting])
         return bool(is_below)
+
+    async def delete_old_named(self) -> None:
+        """Delete postings that have waited for longer than `NAMED_SECONDS`, such as those of an account that is not
+        read.
+        """
+        deleted = DELETE_BATCH
+        while deleted == DELETE_BATCH:
+            async with self._database.driver() as connection:
+                deleted = await connection.fetchval(_DELETE_OLD_NAMED, NAMED_SECONDS, DELETE_BATCH)
 
     async def gap(self, account_id: str) -> Gap | None:
         """The newest one."""

@@ -163,30 +163,48 @@ async def test_a_posting_whose_event_comes_before_it_is_read_is_stored_once(
     assert (waited, await named(database, account_id)) == (2, 0)
 
 
+async def test_a_posting_whose_event_comes_before_the_first_reading_is_stored_by_it(
+    mirror: Mirror, source: ScriptedSource, database: Database, account_id: str
+) -> None:
+    late = posting(at(10))
+    was_stored = await mirror.store.add_named(account_id, late)
+    # The provider shows a newer one, and the late one after it was read.
+    source.post(account_id, posting(at(11)))
+    await mirror.catch_up(account_id)
+    source.histories[account_id].insert(0, late)
+    source.post(account_id, *some(PAGE_SIZE - 1, 20))
+
+    await mirror.catch_up(account_id)
+
+    history = source.histories[account_id]
+    assert not was_stored
+    assert await mirror.page(account_id) == (newest_first(history), len(history))
+    assert await named(database, account_id) == 0
+
+
+@pytest.mark.parametrize("is_read", [True, False], ids=["an-account-that-was-read", "another"])
 async def test_postings_that_events_have_named_do_not_pile_up_where_an_account_is_not_read(
     mirror: Mirror,
     source: ScriptedSource,
     database: Database,
     account_id: str,
     monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_read: bool,
 ) -> None:
-    monkeypatch.setattr("services.ledger_read.mirror.store.NAMED_SECONDS", 0.0)
+    monkeypatch.setattr("services.ledger_read.mirror.store.DELETE_BATCH", 2)
     source.post(account_id, *some(3))
-    await mirror.catch_up(account_id)
-    source.post(account_id, *some(4, 3))
-
-    for one in source.histories[account_id][3:]:
+    if is_read:
+        await mirror.catch_up(account_id)
+    for one in some(5, 3):
         await mirror.store.add_named(account_id, one)
 
-    assert await named(database, account_id) == 1
+    await mirror.store.delete_old_named()
+    young = await named(database, account_id)
+    monkeypatch.setattr("services.ledger_read.mirror.store.NAMED_SECONDS", 0.0)
+    await mirror.store.delete_old_named()
 
-
-async def test_an_event_of_an_account_that_is_not_mirrored_stores_nothing(
-    mirror: Mirror, source: ScriptedSource, account_id: str
-) -> None:
-    source.post(account_id, *some(1))
-
-    assert not await mirror.store.add_named(account_id, source.histories[account_id][0])
+    assert (young, await named(database, account_id)) == (5, 0)
 
 
 async def test_postings_that_are_shown_late_are_found_though_they_are_more_than_a_page(
