@@ -347,6 +347,20 @@ async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
     assert (unreadable["name"], unreadable["code"]) == ("ServerError", "unreadable_answer")
 
 
+async def test_a_422_of_a_proxy_is_an_error_with_the_idempotency_key(play: Run) -> None:
+    found = ["no", None, {"loc": "body", "msg": "It is blocked"}, {"reason": "x"}]
+    async with gateway(plain(422, {"detail": found}), plain(422, {"detail": ["no"]})) as server:
+        some, none = await play(
+            server, "await show(client.sendWire(wire)); await show(client.sendWire(wire));"
+        )
+
+    assert (some["name"], some["errors"]) == ("InvalidRequest", found)
+    assert some["message"].startswith("invalid: It is blocked. ")
+    assert none["message"].startswith("invalid: The answer is 422. ")
+    sent = [request.headers["Idempotency-Key"] for request in server.received]
+    assert [some["key"], none["key"]] == sent
+
+
 async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run) -> None:
     proxy = plain(503, {"code": "unavailable", "detail": "x"})
     unavailable = problem(503, "unavailable", headers={"Retry-After": "0"})

@@ -11,7 +11,6 @@ import {
   ServerError,
   Unavailable,
   UNREADABLE_ANSWER,
-  type ValueError,
 } from "./errors.js";
 
 export const RETRIES = { firstSeconds: 0.2, longestSeconds: 30, jitter: 0.25 };
@@ -84,7 +83,7 @@ export class Exchange {
       if (kind === ServerError && status >= 500 && this.idempotencyKey !== undefined) kind = OutcomeUnknown;
       error = this.#error(kind, content["code"], String(content["detail"]), status, content);
     } else if (status === 422 && isObject(content) && Array.isArray(content["detail"])) {
-      const detail = sentences(content["detail"] as ValueError[]);
+      const detail = sentences(content["detail"]) || "The answer is 422.";
       error = this.#error(errorClass(status, "invalid"), "invalid", detail, status, content);
     } else if (status >= 500) {
       // Of a proxy, which may have passed the request on, or of a gateway that broke down amid it.
@@ -208,8 +207,14 @@ function systemError(error: unknown): SystemError {
   return { code: String(code ?? ""), syscall: String(syscall ?? ""), message: String(message ?? "") };
 }
 
-function sentences(errors: ValueError[]): string {
-  return errors.map((one) => sentence(`${one.loc.join(".")}: ${one.msg}`)).join(" ");
+/** Each value that is not allowed: where it is, and why. A proxy's 422 may list other things, which are left out. */
+function sentences(errors: unknown[]): string {
+  const said = errors.flatMap((one) => {
+    if (!isObject(one) || typeof one["msg"] !== "string") return [];
+    const where = Array.isArray(one["loc"]) ? `${one["loc"].join(".")}: ` : "";
+    return [sentence(where + one["msg"])];
+  });
+  return said.join(" ");
 }
 
 /** With a full stop, unless the text has its own end. */

@@ -191,6 +191,25 @@ async def test_an_error_of_values_says_which(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("found", "detail"),
+    [
+        (["no", None, {"loc": 7, "msg": "It is blocked"}, {"reason": "x"}], "It is blocked."),
+        (["no"], "The answer is 422."),
+    ],
+    ids=["some of it", "none of it"],
+)
+async def test_a_422_of_a_proxy_is_an_error_with_what_of_it_can_be_read(
+    kind: str, found: list[Any], detail: str
+) -> None:
+    async with gateway(lambda: plain(422, {"detail": found})) as server:
+        error = await failure(kind, server, "send_wire", **SENT)
+
+    assert type(error) is InvalidRequest
+    assert (error.detail, error.errors) == (detail, found)
+    assert error.idempotency_key == server.received[0].headers["Idempotency-Key"]
+
+
+@pytest.mark.parametrize(
     "answers",
     [(DROP, UNAVAILABLE), (lambda: plain(503, {"code": "unavailable", "detail": "x"}),)],
     ids=["lost, then unavailable", "a proxy's 503"],

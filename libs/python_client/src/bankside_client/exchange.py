@@ -198,7 +198,8 @@ class Exchange(Generic[T]):
             case {"code": str(code), "detail": str(detail)} if media_type == PROBLEM_TYPE:
                 error = self._error(response.status_code, code, detail, problem)
             case {"detail": [*values]} if response.status_code == 422:
-                error = self._error(422, "invalid", _sentences(values), problem)
+                detail = _sentences(values) or "The answer is 422."
+                error = self._error(422, "invalid", detail, problem)
             case _ if response.status_code >= 500:
                 # Of a proxy, which may have passed the request on, or of a gateway that broke down amid it.
                 detail = f"{response.status_code} came, which is no answer of the gateway's."
@@ -374,12 +375,14 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sentences(values: list[Any]) -> str:
-    """Each value that is not allowed: where it is, and why."""
-    said = (
-        _sentence(f"{'.'.join(str(part) for part in value.get('loc', ()))}: {value.get('msg')}")
-        for value in values
-        if isinstance(value, dict)
-    )
+    """Each value that is not allowed: where it is, and why. A proxy's 422 may list other things, which are left out."""
+    said = []
+    for value in values:
+        match value:
+            case {"loc": [*parts], "msg": str(why)}:
+                said.append(_sentence(f"{'.'.join(map(str, parts))}: {why}"))
+            case {"msg": str(why)}:
+                said.append(_sentence(why))
     return " ".join(said)
 
 
