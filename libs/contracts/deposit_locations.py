@@ -12,7 +12,8 @@ from libs.contracts.model import Command, Model
 
 class ListDepositLocations(Command):
     """List the program banks that hold an account's swept deposits, by `location_id`. The balances of a load add up to
-    what was swept from the account.
+    what was swept from the account. Ask for further pages with `load_date` set to the first page's `as_of_date`:
+    without it each page is of the load that is the latest then.
     """
 
     account_id: str
