@@ -98,7 +98,9 @@ def error_of(response: Response) -> BanksideError:
         case {"code": str(code)}:
             extra = {name: item for name, item in problem.items() if name not in PROBLEM_MEMBERS}
             error = error_from_wire(code, problem.get("detail"), extra, None)
-        case {"detail": list(errors)} if response.status == Invalid.status:
+        case {"detail": list(errors)} if response.status == Invalid.status and all(
+            map(_is_of_the_gateway, errors)
+        ):
             error = Invalid(errors)
         case _:
             # Of something between us and the gateway.
@@ -106,6 +108,16 @@ def error_of(response: Response) -> BanksideError:
             error = kind(f"The answer is {response.status} {_phrase(response.status)}.")
     error.headers = headers
     return error
+
+
+def _is_of_the_gateway(mistake: object) -> bool:
+    match mistake:
+        case {"loc": list(), "msg": str(), "type": "too_many_errors", "ctx": {"omitted": int()}}:
+            return True
+        case {"loc": list(), "msg": str(), "type": str(kind)}:
+            return kind != "too_many_errors"
+        case _:
+            return False
 
 
 def _problem(response: Response) -> Any:

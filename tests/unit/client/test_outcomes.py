@@ -81,6 +81,27 @@ async def test_failed_validation_tells_all_errors() -> None:
     assert raised.value.errors == found
 
 
+@pytest.mark.parametrize(
+    "found",
+    [
+        ["bad"],
+        [{"msg": "no"}],
+        [{"loc": "body", "msg": "no", "type": "t"}],
+        [{"loc": [], "msg": 1}],
+    ],
+)
+async def test_a_422_that_is_not_the_gateways_is_told_by_its_status(found: list[object]) -> None:
+    body = web.json_response
+    async with (
+        gateway(lambda: body({"detail": found}, status=422)) as server,
+        client_of(server) as client,
+    ):
+        with pytest.raises(errors.InternalError) as raised:
+            await client.update_person(UPDATE)
+
+    assert raised.value.detail.startswith("The answer is 422 ")
+
+
 async def test_a_put_whose_connection_is_reset_is_not_sent_again_without_a_new_nonce() -> None:
     async with gateway(DROP) as server, aiohttp.ClientSession() as session:
         transport = Transport(server.base_url, KEY, session)
