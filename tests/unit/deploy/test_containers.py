@@ -15,10 +15,13 @@ from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
+from yarl import URL
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import FINDING, KEEPING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
+from libs.persistence.addressing import connect_arguments
 from libs.persistence.sealing import Keyring, LookupKeys
+from libs.runtime.production import password_of
 from libs.secret_sources import read_secret
 from services.payments.settings import Settings as PaymentsSettings
 
@@ -186,6 +189,30 @@ def test_servers_elsewhere_are_named_by_their_addresses(checkout: Path) -> None:
     assert all(url.endswith("@db.internal:5433/bankside?sslmode=verify-full") for url in databases)
     assert brokers
     assert all(re.fullmatch(r"amqps://\w+:\w+@mq.internal:5671/%2F", url) for url in brokers)
+
+
+@pytest.mark.parametrize("given", ["a/b#c?d@e:f%41 g+h&i=j", "é~.-_\\$(id)`'\"*"])
+def test_a_password_that_an_operator_gave_means_the_same_in_a_url(copied: Path, given: str) -> None:
+    names = "BANKSIDE_PAYMENTS_DATABASE", "BANKSIDE_PAYMENTS_AMQP"
+    for name in names:
+        (copied / ".secrets" / "values" / f"{name}_PASSWORD").write_text(f"{given}\n")
+
+    make_env(copied)
+
+    service = secrets(copied, "payments")
+    database, broker = (service[f"{name}_URL"] for name in names)
+    assert connect_arguments(database) == {
+        "host": "postgres",
+        "port": 5432,
+        "user": "payments",
+        "password": given,
+        "database": "bankside",
+        "ssl": False,
+    }
+    assert (URL(broker).password, URL(broker).host) == (given, "rabbitmq")
+    assert [password_of(url) for url in (database, broker)] == [given, given]
+    servers = secrets(copied, "postgres") | secrets(copied, "rabbitmq")
+    assert [servers[f"{name}_PASSWORD"] for name in names] == [given, given]
 
 
 def test_the_console_has_the_key_that_the_gateway_registers(made: Path) -> None:
