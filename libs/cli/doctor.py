@@ -127,5 +127,16 @@ async def _examined(kind: type[ProcessSettings], *, production: bool) -> list[Fi
     if isinstance(settings, ProviderSettings):
         looks["providers"] = examinations.providers(settings, production=production)
     for subject, look in looks.items():
-        found += [Finding(kind.service, subject, sentence) async for sentence in look]
+        try:
+            found += [Finding(kind.service, subject, sentence) async for sentence in look]
+        except Exception as error:  # the other findings are told all the same
+            found.append(Finding(kind.service, subject, _not_examined(subject, error)))
     return found
+
+
+def _not_examined(subject: str, error: Exception) -> str:
+    """Without the error's message, which may have a part of a URL."""
+    return (
+        f"look at the settings of the {subject}: what they name could not be looked at to its end"
+        f" ({type(error).__name__})."
+    )

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import re
-import ssl
 import uuid
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from importlib import import_module
 
 import aiohttp
 import asyncpg
 from aio_pika import Message
 from aio_pika.exceptions import ChannelClosed, ChannelNotFoundEntity
-from aiormq.exceptions import AuthenticationError, ProbableAuthenticationError
+from aiormq.exceptions import AuthenticationError, InvalidFrameError, ProbableAuthenticationError
 from sqlalchemy import MetaData
 
+from libs.cli.refused_connections import SCHEMAS, database_refusal, unreachable
 from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
 from libs.messaging.connection import Connection, connect
 from libs.messaging.permissions import permissions_of
 from libs.messaging.topology import replies_queue
 from libs.persistence.addressing import connect_arguments
-from libs.persistence.availability import is_away
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ServiceSettings
@@ -35,7 +34,6 @@ from libs.tls import client_context
 SECONDS = 10.0
 """For one server."""
 DEFINITIONS = 'load the definitions ("Users of the broker" in deploy/README.md)'
-SCHEMAS = '"Upgrading" in deploy/README.md'
 
 _COLUMNS = """
 SELECT relation.relname, attribute.attname
@@ -66,16 +64,11 @@ async def database(settings: ServiceSettings, *, production: bool) -> AsyncItera
             finally:
                 connection.terminate()
             ahead, uncertain = await seconds_ahead(url, settings.database_ca_file)
-    except asyncpg.InvalidAuthorizationSpecificationError:
-        yield f"PostgreSQL refuses the login in {variable}: run deploy/postgres/schemas.sql ({SCHEMAS})."
-        return
-    except asyncpg.InvalidCatalogNameError:
-        yield f"set {variable} to a database that exists."
-        return
     except Exception as error:
-        if not is_away(error):
+        refusal = database_refusal(variable, error)
+        if refusal is None:
             raise
-        yield _unreachable(variable, "BANKSIDE_DATABASE_CA_FILE", error)
+        yield refusal
         return
     lacking = _lacking(settings.service, {(row[0], row[1]) for row in rows})
     if lacking:
@@ -124,10 +117,21 @@ async def broker(settings: MessagingSettings) -> AsyncIterator[str]:
         yield f"RabbitMQ refuses the user in {variable}: {DEFINITIONS}."
         return
     except BROKER_ERRORS as error:
-        yield _unreachable(variable, "BANKSIDE_AMQP_CA_FILE", error)
+        if _is_of_the_virtual_host(error):
+            yield (
+                f"RabbitMQ does not open the virtual host in {variable} to its user: set one that exists,"
+                f" or {DEFINITIONS}."
+            )
+        else:
+            yield unreachable(variable, "BANKSIDE_AMQP_CA_FILE", error)
         return
     for sentence in found:
         yield f"{sentence}: {DEFINITIONS}."
+
+
+def _is_of_the_virtual_host(error: BaseException) -> bool:
+    """What aiormq 7.2 raises where the broker closes the connection instead of opening the virtual host."""
+    return isinstance(error, InvalidFrameError) and "Connection.OpenOk" in str(error)
 
 
 async def _permissions(connection: Connection, service: str) -> list[str]:
@@ -188,7 +192,7 @@ async def providers(settings: ProviderSettings, *, production: bool) -> AsyncIte
                 async with session.get(address, headers=headers, allow_redirects=False) as answer:
                     status, server = answer.status, answer.headers.get("Server")
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                yield _unreachable(variable, "BANKSIDE_PROVIDER_CA_FILE", error)
+                yield unreachable(variable, "BANKSIDE_PROVIDER_CA_FILE", error)
                 continue
             simulator = login.simulator
             if production and simulator is not None and simulator.has_answered(server):
@@ -196,18 +200,3 @@ async def providers(settings: ProviderSettings, *, production: bool) -> AsyncIte
             if status == 401:
                 secret = settings.variable(login.secret_field)
                 yield f"set {secret}: the provider does not know the one that it has."
-
-
-def _unreachable(variable: str, ca_setting: str, error: Exception) -> str:
-    causes = list(_causes(error))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes) or any(
-        "CERTIFICATE_VERIFY_FAILED" in str(cause) for cause in causes
-    ):
-        return f"set {ca_setting} or the host in {variable}: the server's certificate is not one to trust there."
-    return f"start the server, or set {variable}: it does not answer ({type(error).__name__})."
-
-
-def _causes(error: BaseException | None) -> Iterable[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__

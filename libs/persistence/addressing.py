@@ -6,10 +6,14 @@
 | `require`, `verify-ca`, `verify-full` | TLS; certificate and host name are verified in each of these modes |
 
 Other modes, which fall back to an unencrypted connection, are refused. A Unix socket is never encrypted.
+
+Of libpq's other parameters those are taken that asyncpg takes (`PARAMETERS`); any other one is refused, such as
+`channel_binding=require`, which asyncpg cannot keep.
 """
 
 from __future__ import annotations
 
+import re
 import ssl
 from typing import Any
 
@@ -20,6 +24,10 @@ from libs.tls import client_context
 
 _MODES = ("sslmode", "ssl")
 _ENCRYPTED = {"require", "verify-ca", "verify-full"}
+_ROLES = {"any", "primary", "standby", "prefer-standby", "read-write", "read-only"}
+PARAMETERS = (*_MODES, "host", "port", "passfile", "krbsrvname", "gsslib", "target_session_attrs")
+"""Those that a URL may have after its `?`."""
+_FORM = "it is not postgresql://login:password@host:port/database"
 
 
 class BadDatabaseUrl(ValueError):
@@ -31,11 +39,27 @@ def parse_database_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise BadDatabaseUrl("it is not postgresql://login:password@host:port/database") from None
+        raise BadDatabaseUrl(_FORM) from None
     if not parsed.drivername.startswith("postgres"):
-        raise BadDatabaseUrl("it is not postgresql://login:password@host:port/database")
+        raise BadDatabaseUrl(_FORM)
+    if "@" in (parsed.host or ""):
+        raise BadDatabaseUrl("an @ in its password is to be written %40")
+    # A part of a password with a ? looks like a parameter, too: its name is not shown.
+    if not parsed.query.keys() <= set(PARAMETERS):
+        raise BadDatabaseUrl(f"its parameters, after the ?, may be {', '.join(PARAMETERS)} only")
+    if parsed.query.get("target_session_attrs", "any") not in _ROLES:
+        raise BadDatabaseUrl(f"its target_session_attrs is one of {', '.join(sorted(_ROLES))}")
+    if not _is_port(parsed.query.get("port", parsed.port)):
+        raise BadDatabaseUrl("its port is a number from 1 to 65535")
     uses_tls(parsed)
     return parsed
+
+
+def _is_port(port: object) -> bool:
+    """Also None, for the default."""
+    return port is None or (
+        re.fullmatch(r"[0-9]{1,5}", str(port)) is not None and 1 <= int(str(port)) <= 65535
+    )
 
 
 def uses_tls(parsed: URL) -> bool:

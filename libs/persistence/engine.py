@@ -139,8 +139,8 @@ def open_database(
     """A database that is connected to at first use.
 
     Args:
-        url: `postgresql://login:password@host:port/database`; `?sslmode=verify-full` (see `addressing`) and arguments
-            of `asyncpg.connect` apply to both pools.
+        url: `postgresql://login:password@host:port/database`; `?sslmode=verify-full` and other
+            parameters (see `addressing`) apply to both pools.
         ca_file: the CA of the server's certificate, instead of those that the system trusts. A renewed one counts for
             connections that are opened afterwards.
         pool_size: connections of each of the two pools at most; a wait for one ends after `CONNECT_SECONDS` with an

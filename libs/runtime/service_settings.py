@@ -28,6 +28,14 @@ def _is_http_url(url: str | None) -> str | None:
     return url or None
 
 
+def _is_amqp_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("amqp", "amqps") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # such as a port that is no number
+        return False
+
+
 TracesEndpoint = Annotated[str | None, AfterValidator(_is_http_url)]
 
 
@@ -63,7 +71,12 @@ class MessagingSettings(ServiceSettings):
     @field_validator("amqp_url")
     @classmethod
     def _names_the_service(cls, amqp_url: SecretStr) -> SecretStr:
-        if urlsplit(amqp_url.get_secret_value()).username != cls.service:
+        url = amqp_url.get_secret_value()
+        if not _is_amqp_url(url):
+            raise ValueError(
+                "it has to be amqp://USER:PASSWORD@HOST:PORT/VHOST or amqps://…, the password percent-encoded"
+            )
+        if urlsplit(url).username != cls.service:
             raise ValueError(f"its user has to be {cls.service}")
         return amqp_url
 

@@ -153,6 +153,44 @@ async def test_logins_that_are_refused_and_servers_that_are_away_are_told_apart(
     assert all("it does not answer" in text for _, _, text in told_away)
 
 
+async def test_a_database_and_a_virtual_host_that_are_not_there_are_told(
+    settings: Mapping[str, str],
+) -> None:
+    names = "BANKSIDE_GATEWAY_DATABASE_URL", "BANKSIDE_GATEWAY_AMQP_URL"
+    missing = {name: f"{settings[name].rpartition('/')[0]}/not-there" for name in names}
+
+    found = await findings({**settings, **missing}, "gateway")
+
+    assert [subject for _, subject, _ in found] == ["database", "broker"]
+    assert "set BANKSIDE_GATEWAY_DATABASE_URL to a database that exists" in found[0][2]
+    assert "does not open the virtual host in BANKSIDE_GATEWAY_AMQP_URL" in found[1][2]
+
+
+async def test_a_parameter_that_the_database_driver_does_not_take_is_a_mistake_of_the_settings(
+    settings: Mapping[str, str],
+) -> None:
+    url = settings["BANKSIDE_GATEWAY_DATABASE_URL"]
+
+    [(_, subject, text)] = await findings(
+        {**settings, "BANKSIDE_GATEWAY_DATABASE_URL": f"{url}?channel_binding=require"}, "gateway"
+    )
+
+    assert (subject, "BANKSIDE_GATEWAY_DATABASE_URL" in text) == ("settings", True)
+
+
+async def test_an_examination_that_fails_is_a_finding_and_the_others_go_on(
+    settings: Mapping[str, str],
+) -> None:
+    label = "canary" * 11  # longer than the 63 characters that a name of the DNS may have
+    url = f"postgresql://payments@{label}.example/bankside"
+
+    found = await findings({**settings, "BANKSIDE_PAYMENTS_DATABASE_URL": url}, "payments")
+
+    assert [subject for _, subject, _ in found] == ["database", "providers"]
+    assert "could not be looked at to its end (Unicode" in found[0][2]
+    assert "canary" not in found[0][2]
+
+
 async def test_a_user_of_the_broker_with_more_rights_than_it_needs_is_found(
     environment: Environment,
 ) -> None:

@@ -38,9 +38,39 @@ def test_the_path_of_a_socket_stays_as_it_is() -> None:
     assert (found["host"], found["ssl"]) == ("/run/postgresql", False)
 
 
+def test_the_parameters_that_the_driver_takes_are_handed_to_it() -> None:
+    found = connect_arguments(f"{URL}?target_session_attrs=primary&port=5434&sslmode=disable")
+
+    assert (found["target_session_attrs"], found["port"]) == ("primary", "5434")
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    ["application_name=canary", "channel_binding=require", "connect_timeout=10", "canary=1"],
+)
+def test_a_parameter_that_the_driver_does_not_take_is_refused_by_naming_those_that_it_takes(
+    parameter: str,
+) -> None:
+    with pytest.raises(BadDatabaseUrl, match="may be sslmode, ssl, host") as refused:
+        connect_arguments(f"{URL}?sslmode=require&{parameter}")
+
+    assert "canary" not in str(refused.value)
+
+
+def test_an_at_sign_in_a_password_is_refused_by_saying_how_it_is_written() -> None:
+    with pytest.raises(BadDatabaseUrl, match="%40") as refused:
+        connect_arguments("postgresql://login:first@canary@db.example/bankside")
+
+    assert "canary" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "url",
     [
+        f"{URL}?target_session_attrs=canary",
+        f"{URL}?port=canary",
+        f"{URL}?port=5432&port=5433",
+        "postgresql://login:canary@db.example:99999/bankside",
         f"{URL}?sslmode=prefer",
         f"{URL}?sslmode=allow",
         f"{URL}?sslmode=require&ssl=disable",

@@ -71,6 +71,32 @@ def test_what_is_no_collectors_url_is_refused_without_being_shown(
     assert url not in said
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://gateway:canary@localhost/",
+        "amqp://gateway:canary@localhost:x5672/",
+        "amqp://gateway:canary@localhost:99999/",
+        "amqp://gateway:canary@localhost:0/",
+        "amqp://gateway:canary@:5672/",
+        "amqp://gateway:can/ary@localhost/",
+        "amqp://gateway:canary@[localhost/",
+    ],
+)
+def test_what_is_no_brokers_url_is_refused_without_being_shown(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_GATEWAY_AMQP_URL", url)
+
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+
+    said = capsys.readouterr().err
+    assert ended.value.code == 78
+    assert "BANKSIDE_GATEWAY_AMQP_URL (Value error, it has to be amqp://" in said
+    assert "can" not in said.replace("Value", "")
+
+
 def test_proxies_that_are_no_networks_are_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
