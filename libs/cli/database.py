@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from sqlalchemy.exc import ProgrammingError
 
+from libs.cli.refused_connections import database_refusal
 from libs.client.errors import OperatorError
 from libs.persistence import audit
 from libs.persistence.addressing import BadDatabaseUrl
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
-from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database
 from libs.secret_sources import BadSecret, read_secret
 from libs.tls import BadCertificates, ca_file_setting
@@ -71,11 +71,10 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
             f"The database of {service} is not that of this release: run `make up` or `make migrate`."
         ) from error
     except Exception as error:
-        if not is_away(error):
+        refusal = database_refusal(variable, error)
+        if refusal is None:
             raise
-        raise OperatorError(
-            f"The database of {service} cannot be reached: is the stack running (make status)?"
-        ) from error
+        raise OperatorError(f"The database of {service} cannot be used: {refusal}") from error
 
 
 async def record(

@@ -321,6 +321,31 @@ async def test_a_page_has_the_rows_that_a_filter_finds_and_goes_on_where_it_look
     assert await numbers(actor="sub_a", order=Order.OLDEST) == [[1], [6], [11]]
 
 
+@pytest.mark.parametrize(
+    ("part", "instead", "says"),
+    [
+        ("@", "0@", "PostgreSQL refuses the login in BANKSIDE_GATEWAY_DATABASE_URL"),
+        ("?", "-not-there?", "set BANKSIDE_GATEWAY_DATABASE_URL to a database that exists"),
+    ],
+)
+async def test_a_login_and_a_database_that_are_wrong_are_told_in_a_sentence(
+    part: str, instead: str, says: str, environment: Environment, tmp_path: Path
+) -> None:
+    settings = Stack(environment, tmp_path, ()).env
+    url = f"{settings['BANKSIDE_GATEWAY_DATABASE_URL']}?sslmode=disable"
+
+    done = await run_bankside(
+        ("operators", "create", "first", "--role", "admin", "--at-database"),
+        environment_with(
+            {**settings, "BANKSIDE_GATEWAY_DATABASE_URL": url.replace(part, instead, 1)}
+        ),
+    )
+
+    assert (done.status, done.out) == (2, "")
+    assert done.err.startswith(f"bankside: The database of gateway cannot be used: {says}")
+    assert done.err.count("\n") == 1
+
+
 async def test_a_database_of_an_earlier_release_is_told_in_a_sentence(
     fresh_environment: Environment, tmp_path: Path
 ) -> None:
