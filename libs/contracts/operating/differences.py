@@ -53,7 +53,7 @@ class ExplainDifference(Write):
     """
 
     difference_id: str
-    revision: int | None = None
+    revision: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
 class RevealDifference(Write):

@@ -50,6 +50,7 @@ pytestmark = pytest.mark.usefixtures("nowhere")
         (("feeds", "show", "identity"), "onboarding"),
         (("audit", "verify", "--head", "1"), "--service"),
         (("wires", "list", "--tenant", ""), "tenant"),
+        (("differences", "explain", WIRE, "--revision", str(2**31), "--reason", "x"), "revision"),
         (("wires", "list", "--customer", "\x1b[2J"), "customer"),
         (("wires", "cancel", WIRE, "--yes", "--reason", "a\x1bb"), "control characters"),
     ],
