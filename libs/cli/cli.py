@@ -6,8 +6,9 @@ as entry points of the group `OPERATORS`.
 
 from __future__ import annotations
 
+import errno
+import io
 import logging
-import os
 import sys
 from importlib.metadata import entry_points, version
 from itertools import takewhile
@@ -15,12 +16,15 @@ from itertools import takewhile
 from cyclopts import App, CycloptsError
 
 from libs.cli.exit_status import INTERRUPTED, MISTAKE, REFUSED, UNKNOWN, status_of
+from libs.cli.standard_output import discard_output
 from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.settings import load_stack_environment
 from libs.contracts.errors import BanksideError
 
 OPERATORS = "bankside.operator"
 """The group of entry points: the name of a command, and the cyclopts App of that name in a module of the service."""
+OF_OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
+"""Errors of writing standard output. Commands write no other files but saved keys, whose errors are told there."""
 
 COMMANDS = (
     ("call", "libs.cli.call:call", "Sign a request, send it, show what came back."),
@@ -138,6 +142,13 @@ def _options_last(arguments: list[str]) -> list[str]:
 
 def main() -> None:
     """Run the command, and end with its exit status."""
+    if sys.stdout is None:
+        _say("Standard output is closed: give it a file, such as /dev/null.")
+        sys.exit(MISTAKE)
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # what its encoding lacks must not end a command after its request
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         load_stack_environment()
         arguments = _options_last(sys.argv[1:])
@@ -166,8 +177,16 @@ def main() -> None:
         _say("Interrupted; what was begun may go on.")
         sys.exit(INTERRUPTED)
     except BrokenPipeError:  # `| head` has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_output()
         sys.exit(REFUSED)
+    except OSError as error:
+        if error.filename is not None or error.errno not in OF_OUTPUT:
+            raise
+        discard_output()
+        _say(
+            f"Standard output cannot be written: {error.strerror}. What was to be done may be done."
+        )
+        sys.exit(UNKNOWN)
     sys.exit(result if isinstance(result, int) else 0)
 
 

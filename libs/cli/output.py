@@ -55,7 +55,9 @@ def write_json(document: bytes) -> None:
     """JSON and a line break on standard output. What controls a terminal is escaped: the value is the same."""
     text = document.decode()
     if not text.isascii():
-        text = "".join(_json_escape(one) if _controls(one) and one != "\n" else one for one in text)
+        has_all = (sys.stdout.encoding or "utf-8").lower().startswith("utf")
+        escaped = _controls if has_all else _is_beyond_ascii
+        text = "".join(_json_escape(one) if escaped(one) and one != "\n" else one for one in text)
     sys.stdout.write(text.replace("\x7f", "\\u007f") + "\n")
 
 
@@ -66,6 +68,10 @@ def print_json(value: Any) -> None:
 
 def _controls(character: str) -> bool:
     return unicodedata.category(character) in _CONTROLLING
+
+
+def _is_beyond_ascii(character: str) -> bool:
+    return not character.isascii()
 
 
 def _json_escape(character: str) -> str:

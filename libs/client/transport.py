@@ -11,6 +11,7 @@ import aiohttp
 from yarl import URL
 
 from libs.client.credentials import Credentials
+from libs.client.errors import OperatorError
 from libs.signing.request import body_digest, canonical_string, sign
 
 TIMEOUT_SECONDS = 30.0
@@ -87,10 +88,18 @@ class Transport:
         """Sign and send, once. `target` is the path and query, encoded as it is to be sent.
 
         Raises:
+            OperatorError: the key or a header has a character that cannot be sent.
             NotSent: no connection.
             NoAnswer: no whole answer in time.
         """
         url = URL(self._base_url + target, encoded=True)
+        key = {"X-API-SUBSCRIPTION-KEY": self._credentials.subscription_key}
+        given = {**self._headers, **(headers or {}), **key}
+        for name, value in given.items():
+            if not value.isprintable():
+                raise OperatorError(
+                    f"The value of {name} has a line break or another character that cannot be sent."
+                )
         timestamp, nonce = str(int(time.time())), secrets.token_urlsafe(24)
         canonical = canonical_string(
             timestamp,
@@ -101,9 +110,7 @@ class Transport:
             body_digest(body),
         )
         signed = {
-            **self._headers,
-            **(headers or {}),
-            "X-API-SUBSCRIPTION-KEY": self._credentials.subscription_key,
+            **given,
             "X-API-TIMESTAMP": timestamp,
             "X-API-NONCE": nonce,
             "X-API-SIGNATURE": sign(self._secret, canonical),

@@ -25,18 +25,26 @@ async def run_bankside(
     *,
     folder: Path | None = None,
     stdin: bytes = b"",
+    output: str | None = None,
     launch: Launch = forked,
 ) -> Finished:
     """Run `bankside` to its end.
 
     Args:
         environment: all of its variables.
+        output: a file that its output is written to, instead of being returned.
         folder: where it runs; an empty one by default, since in a checkout it reads the settings of its stack.
     """
     with tempfile.TemporaryDirectory() as empty:
         where = folder or Path(empty)
         return await run_program(
-            "libs.cli", arguments, environment, folder=where, stdin=stdin, launch=launch
+            "libs.cli",
+            arguments,
+            environment,
+            folder=where,
+            stdin=stdin,
+            output=output,
+            launch=launch,
         )
 
 
@@ -47,11 +55,13 @@ async def run_program(
     *,
     folder: Path,
     stdin: bytes = b"",
+    output: str | None = None,
     launch: Launch = forked,
 ) -> Finished:
     """Likewise, `python -m MODULE` in a folder."""
     with tempfile.TemporaryDirectory() as files:
-        output, errors, standard_input = (Path(files, name) for name in ("out", "err", "in"))
+        written, errors, standard_input = (Path(files, name) for name in ("out", "err", "in"))
+        written.touch()
         standard_input.write_bytes(stdin)
         process = launch(
             Program(
@@ -59,7 +69,7 @@ async def run_program(
                 arguments=arguments,
                 environment=environment,
                 folder=str(folder),
-                output=str(output),
+                output=output or str(written),
                 errors=str(errors),
                 input=str(standard_input),
             )
@@ -69,4 +79,4 @@ async def run_program(
             return process.poll() is not None
 
         await eventually(f"{module} {' '.join(arguments)} ends", has_ended, END_SECONDS)
-        return Finished(process.poll() or 0, output.read_text(), errors.read_text())
+        return Finished(process.poll() or 0, written.read_text(), errors.read_text())

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from libs.cli import cli
 from libs.cli.trigger import REQUESTS, UNAVAILABLE
 from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.providers.causes import causes
+from tests.support.launching import launched
 from tests.unit.cli.typed import bankside
 from tests.unit.client.answering import DROP, KEY, answer, gateway, problem, success
 
@@ -228,6 +230,104 @@ def operator_at(url: str) -> dict[str, Any]:
         "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": KEY.subscription_key,
         "BANKSIDE_OPERATOR_SECRET": KEY.secret,
     }
+
+
+MADE: dict[str, Any] = {
+    "subscription_key": "sub_1",
+    "secret": "shown-once",
+    "tenant": "acme",
+    "family": "partner",
+}
+FULL = "/dev/full"
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+async def test_a_secret_that_could_not_be_shown_or_saved_is_told_as_lost(
+    json_too: tuple[str, ...],
+) -> None:
+    creating = ("keys", "create", "--family", "partner", "--tenant", "acme", *json_too)
+    async with gateway(success(MADE)) as server:
+        done = await bankside(*creating, output=FULL, **operator_at(server.base_url))
+
+    assert done.status == 3
+    assert done.err.startswith("bankside: The secret of sub_1 could not be shown, and is lost.")
+    assert done.err.count("\n") == 1
+
+
+async def test_a_secret_that_could_not_be_shown_is_saved_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / ".local").mkdir()
+    creating = ("keys", "create", "--family", "partner", "--tenant", "acme", "--save", "acme")
+    async with gateway(success(MADE)) as server:
+        done = await bankside(
+            *creating, output=FULL, folder=tmp_path, **operator_at(server.base_url)
+        )
+
+    assert done.status == 3
+    assert "Standard output cannot be written: No space left on device" in done.err
+    assert "shown-once" in (tmp_path / ".local" / "keys" / "acme.json").read_text()
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
+async def test_an_answer_that_cannot_be_written_is_one_sentence(json_too: tuple[str, ...]) -> None:
+    async with gateway(success([])) as server:
+        done = await bankside("call", "GET", "/x", *json_too, base_url=server.base_url, output=FULL)
+
+    assert done.status == 3
+    assert done.err == (
+        "bankside: Standard output cannot be written: No space left on device. What was to be done may be done.\n"
+    )
+
+
+def test_a_closed_output_is_a_mistake_before_anything_is_asked() -> None:
+    with_it_closed = ("/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "libs.cli")
+
+    done = subprocess.run([*with_it_closed, "keys", "list"], stderr=subprocess.PIPE, check=False)
+
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"bankside: Standard output is closed")
+    assert done.stderr.count(b"\n") == 1
+
+
+async def test_what_the_encoding_of_the_output_lacks_is_escaped() -> None:
+    answers = (success({"name": "Zoë"}), success({"name": "Zoë"}))
+    async with gateway(*answers) as server:
+        shown, as_json = [
+            await bankside(
+                *("call", "GET", "/x", *json_too),
+                base_url=server.base_url,
+                launch=launched,
+                PYTHONIOENCODING="ascii",
+            )
+            for json_too in ((), ("--json",))
+        ]
+
+    assert (shown.status, as_json.status) == (0, 0)
+    assert "Zo\\xeb" in shown.out
+    assert json.loads(as_json.out)["body"]["data"] == {"name": "Zoë"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "named"),
+    [
+        (("call", "POST", "/x", "--idempotency-key", "a\nb"), {}, "Idempotency-Key"),
+        (("call", "GET", "/x"), {"BANKSIDE_SUBSCRIPTION_KEY": "sub_1\n"}, "X-API-SUBSCRIPTION-KEY"),
+        (
+            ("keys", "list"),
+            {"BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": "sub_1\n"},
+            "X-API-SUBSCRIPTION-KEY",
+        ),
+    ],
+)
+async def test_a_value_that_no_header_can_have_is_a_mistake_and_nothing_is_sent(
+    arguments: tuple[str, ...], environment: dict[str, str], named: str
+) -> None:
+    async with gateway() as server:
+        keys = {**operator_at(server.base_url), **environment}
+        done = await bankside(*arguments, base_url=server.base_url, **keys)
+
+    assert (done.status, server.received) == (2, [])
+    assert done.err.startswith(f"bankside: The value of {named} has a line break")
+    assert done.err.count("\n") == 1
 
 
 async def test_a_listener_of_operators_that_is_away_is_one_sentence() -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from tests.support.command_line import Finished, run_bankside
+from tests.support.launching import Launch, forked
 from tests.unit.client.answering import KEY
 
 
@@ -14,6 +15,8 @@ async def bankside(
     base_url: str = "http://127.0.0.1:1",
     folder: Path | None = None,
     stdin: bytes = b"",
+    output: str | None = None,
+    launch: Launch = forked,
     **environment: str,
 ) -> Finished:
     return await run_bankside(
@@ -28,4 +31,6 @@ async def bankside(
         },
         folder=folder,
         stdin=stdin,
+        output=output,
+        launch=launch,
     )
