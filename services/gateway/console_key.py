@@ -8,7 +8,7 @@ from libs.persistence import audit
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
-from libs.persistence.sealing import Keyring
+from libs.persistence.sealing import CannotOpen, Keyring
 from services.gateway import operator_repository as repository
 from services.gateway.credentials import CONSOLE, secret_context
 
@@ -23,6 +23,11 @@ NAME_IS_TAKEN = (
 KEY_IS_NOT_ITS_OWN = (
     f"the key was revoked, or belongs to another operator or tenant. Give {GATEWAY_SETTINGS}, and the console as"
     f" {SETTINGS}, a new key with a new secret"
+)
+
+KEY_CANNOT_BE_OPENED = (
+    "the secret that was stored with the key cannot be opened by BANKSIDE_GATEWAY_STORAGE_KEYS. Put back the ring that"
+    f" sealed it; if that is lost, give {GATEWAY_SETTINGS}, and the console as {SETTINGS}, a new key with a new secret"
 )
 
 
@@ -62,12 +67,25 @@ async def _register(
             ),
         )
         entries.append(_entry(REGISTERED, subscription_key))
-    elif not await repository.is_active_key(connection, CONSOLE, subscription_key):
-        return KEY_IS_NOT_ITS_OWN
+    else:
+        stored = await repository.secret_of_active_key(connection, CONSOLE, subscription_key)
+        if stored is None:
+            return KEY_IS_NOT_ITS_OWN
+        # Sealed anew it would be readable to this ring alone, which may be the wrong one.
+        if not _opens(keyring, stored, subscription_key):
+            return KEY_CANNOT_BE_OPENED
     ended = await repository.revoke_registered_before(connection, CONSOLE, subscription_key)
     entries += [_entry("operators.revoke_console_key", key) for key in ended]
     await audit.append(connection, entries)
     return None
+
+
+def _opens(keyring: Keyring, sealed: str, subscription_key: str) -> bool:
+    try:
+        keyring.open(sealed, secret_context(subscription_key))
+    except CannotOpen:
+        return False
+    return True
 
 
 def _entry(action: str, subscription_key: str) -> Entry:

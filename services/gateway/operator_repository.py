@@ -131,7 +131,7 @@ _SET_ROLE = (
 )
 _ADD = insert(operators).on_conflict_do_nothing().returning(operators.c.name)
 _ADD_KEY = insert(credentials)
-_KNOWN_KEY = select(credentials.c.id).where(
+_KNOWN_KEY = select(credentials.c.id, credentials.c.secret).where(
     credentials.c.subscription_key == bindparam("subscription_key")
 )
 _ACTIVE_KEY = _KNOWN_KEY.where(
@@ -245,10 +245,13 @@ async def is_active_key_of_a(connection: AsyncConnection, role: str, subscriptio
     return (await connection.execute(_ACTIVE_KEY_OF_ROLE, values)).first() is not None
 
 
-async def is_active_key(connection: AsyncConnection, operator: str, subscription_key: str) -> bool:
-    """Whether it is a key of this operator that was not revoked."""
+async def secret_of_active_key(
+    connection: AsyncConnection, operator: str, subscription_key: str
+) -> str | None:
+    """The sealed secret of a key of this operator; None when there is none that was not revoked."""
     values = {"operator": operator, "subscription_key": subscription_key}
-    return (await connection.execute(_ACTIVE_KEY, values)).first() is not None
+    row = (await connection.execute(_ACTIVE_KEY, values)).first()
+    return row.secret if row else None
 
 
 async def revoke_registered_before(

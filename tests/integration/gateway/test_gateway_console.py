@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,10 +13,11 @@ from structlog.testing import capture_logs
 
 from libs.contracts.principal import Role
 from libs.persistence.engine import Database, open_database
+from libs.persistence.sealing import Keyring
 from services.gateway import new_keys
 from services.gateway import operator_repository as repository
 from services.gateway.console_key import register
-from services.gateway.credentials import CONSOLE
+from services.gateway.credentials import CONSOLE, secret_context
 from tests.integration.gateway.desk import Desk, verdict
 from tests.support.api import Key
 from tests.support.infrastructure import Environment
@@ -103,6 +105,28 @@ async def test_a_key_that_was_replaced_ends_none_and_says_what_to_do(
 
     assert logged.startswith("error console_not_registered the key was revoked")
     assert "BANKSIDE_CONSOLE_OPERATOR_KEY" in logged
+    assert await active_keys(database) == [SECOND]
+
+
+async def test_a_key_whose_stored_secret_no_ring_opens_stays_as_it_is_and_says_what_to_do(
+    database: Database, fresh_environment: Environment
+) -> None:
+    async with database.transaction() as connection:
+        await repository.add_operator(connection, CONSOLE, CONSOLE)
+        lost = Keyring(f"lost:{base64.b64encode(bytes(32)).decode()}")
+        sealed = lost.seal(SECRET, secret_context(FIRST))
+        await repository.add_key(
+            connection,
+            repository.NewOperatorKey(
+                subscription_key=FIRST, operator=CONSOLE, secret=sealed, registered=True
+            ),
+        )
+
+    [logged] = await registered(database, fresh_environment, FIRST)
+    with_a_new_pair = await registered(database, fresh_environment, SECOND)
+
+    assert "cannot be opened by BANKSIDE_GATEWAY_STORAGE_KEYS" in logged
+    assert with_a_new_pair == []
     assert await active_keys(database) == [SECOND]
 
 
