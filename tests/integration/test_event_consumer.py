@@ -12,15 +12,16 @@ from aio_pika.abc import AbstractChannel
 
 from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
-from libs.messaging import consumption, event_consumer, session
+from libs.messaging import consumption, event_consumer, poison, session
 from libs.messaging.broker import Broker
 from libs.messaging.delivery import Delivery, OnDelivery, consume
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import CONSUMER_RESTARTS
 from libs.messaging.publishing import Properties, Publisher
 from libs.messaging.queue_depths import ready_messages
+from libs.messaging.refusing import REASON
 from libs.messaging.session import Session
-from libs.messaging.topology import events_queue
+from libs.messaging.topology import dead_queue, declare_events, events_queue
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.support.event_bus import event_bus, made_up_events
@@ -329,6 +330,92 @@ async def ready_in(environment: Environment, queue: str) -> int:
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
         return await ready_messages(channel, queue)
+
+
+async def die_with_all_in_hand(environment: Environment, times: int) -> None:
+    """Take one event and die, so often."""
+    for _ in range(times):
+        connection = await aio_pika.connect(environment.amqp_url)
+        channel = await connection.channel()
+        await (await channel.get_queue(events_queue(SERVICE))).get(timeout=10)
+        await connection.close()
+
+
+async def letters_of(environment: Environment, count: int) -> dict[str | None, object]:
+    """The reasons of so many letters, by the ids of their events."""
+    found: dict[str | None, object] = {}
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        queue = await channel.get_queue(dead_queue(events_queue(SERVICE)))
+
+        async def has_all() -> bool:
+            while letter := await queue.get(no_ack=True, fail=False):
+                found[letter.message_id] = letter.headers.get(REASON)
+            return len(found) >= count
+
+        await eventually("the letters", has_all)
+    return found
+
+
+async def test_an_event_that_ended_every_process_that_took_it_is_dead_lettered_with_its_reason(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_consumer, "SUSPECT_RETURNS", 2)
+    monkeypatch.setattr(poison, "POISON_RETURNS", 3)
+    seen: list[str] = []
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        seen.extend(event.event_id for event in events)
+        return ()
+
+    [deadly, good] = made_up_events(2, "tenant", new_key())
+    broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
+    consumer = EventConsumer(SERVICE, record)
+    broker.add(consumer)
+    async with event_bus(fresh_environment.amqp_url) as bus:
+        await declare_service_events(fresh_environment)
+        await bus.publish([deadly])
+        await die_with_all_in_hand(fresh_environment, times=3)
+        async with process.background("events", consumer.run()), broker.open():
+            await broker.start(wait_seconds=5)
+            letters = await letters_of(fresh_environment, 1)
+            await bus.publish([good])
+            await eventually("others go on", partial(is_in, seen, good.event_id))
+
+    assert letters == {deadly.event_id: "poison"}
+    assert seen == [good.event_id]
+
+
+async def test_an_event_that_can_never_be_recorded_is_dead_lettered_with_its_reason(
+    fresh_environment: Environment,
+) -> None:
+    never, good = made_up_events(2, "tenant", new_key())
+    seen: list[str] = []
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        seen.extend(event.event_id for event in events)
+        return [place for place, event in enumerate(events) if event.event_id == never.event_id]
+
+    broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
+    consumer = EventConsumer(SERVICE, record)
+    broker.add(consumer)
+    async with (
+        process.background("events", consumer.run()),
+        broker.open(),
+        event_bus(fresh_environment.amqp_url) as bus,
+    ):
+        await broker.start(wait_seconds=5)
+        await bus.publish([never, good])
+        letters = await letters_of(fresh_environment, 1)
+        await eventually("others go on", partial(is_in, seen, good.event_id))
+
+    assert letters == {never.event_id: "not_recordable"}
+
+
+async def declare_service_events(environment: Environment) -> None:
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        await declare_events(channel, SERVICE)
 
 
 async def test_few_events_are_recorded_together_and_a_full_batch_waits_for_nothing(

@@ -115,7 +115,7 @@ class Ingest:
             try:
                 await self._until_recorded([arrival], last)
             except DBAPIError as error:
-                self._log.error("event_not_recorded", event=str(arrival.id), exc_info=error)
+                self._log.error("event_not_recorded", event_id=str(arrival.id), exc_info=error)
                 refused.add(place)
         return refused
 

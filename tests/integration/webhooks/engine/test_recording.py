@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from uuid_utils import uuid7
 
 from libs.persistence.leadership import leadership
+from services.webhook_dispatcher.engine.ingest import Ingest
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.unavailability import Unavailability
@@ -111,6 +112,24 @@ async def test_a_batch_that_is_not_committed_leaves_no_gap(rig: Rig) -> None:
 
     [row] = await rig.query("SELECT position FROM event")
     assert row.position == 1
+
+
+async def test_an_event_that_the_database_refuses_is_named_and_the_others_of_its_batch_are_recorded(
+    rig: Rig,
+) -> None:
+    ingest = Ingest(
+        rig.database, Partitions(rig.database), Rules().retention, rig.clock, lambda _, __: None
+    )
+    good, refused, last = an_event(1), replace(an_event(2), resource_id="a\0b"), an_event(3)
+
+    with capture_logs() as logs:
+        places = await ingest.record([good, refused, last])
+
+    assert places == {1}
+    rows = await rig.query("SELECT id FROM event ORDER BY position")
+    assert [f"evt_{row.id}" for row in rows] == [good.event_id, last.event_id]
+    [line] = [entry for entry in logs if entry["event"] == "event_not_recorded"]
+    assert refused.event_id == f"evt_{line['event_id']}"
 
 
 async def test_an_event_for_one_subscription_reaches_it_whatever_it_subscribes_to(rig: Rig) -> None:
