@@ -1,8 +1,8 @@
 """A connection to RabbitMQ that can always be ended, together with every wait on it.
 
 aio-pika opens its connections and channels by aiormq, which has the documented means for that: the socket is opened
-here (`aiormq.TransportFactory`), so that it can be aborted. One thing is bent, for aiormq 7.2, which `pyproject.toml`
-therefore bounds:
+here (`aiormq.TransportFactory`), so that it can be aborted. Messages that pamqp cannot decode do not end a connection
+(`libs.messaging.undecodable`). One thing is bent here, for aiormq 7.2, which `pyproject.toml` therefore bounds:
 
     At most `aiormq.Connection.FRAME_BUFFER_SIZE` = 10 frames wait for the socket. The sender of an eleventh waits for a
     place, which a dead connection never makes; `close` does not end that wait.
@@ -23,11 +23,13 @@ import aiormq
 import structlog
 from yarl import URL
 
+from libs.messaging.undecodable import tolerate_undecodable
 from libs.tls import client_context
 
 CLOSE_SECONDS = 3.0
 
 aiormq.Connection.FRAME_BUFFER_SIZE = 0
+tolerate_undecodable()
 
 
 class _Transport(aiormq.TransportFactory):

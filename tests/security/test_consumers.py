@@ -8,11 +8,14 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractChannel, AbstractConnection, HeadersType
+from structlog.testing import capture_logs
 
 from libs.contracts.errors import BanksideError
 from libs.contracts.events import EVENT_TYPES, Event
@@ -29,6 +32,7 @@ from libs.messaging.dead_letters import DeadLetter, open_dead_letters
 from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, decode_queries, raw
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import MESSAGES_REFUSED
+from libs.messaging.publishing import Properties, underlying
 from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.refusing import BECAUSE, REASON, SENDER
 from libs.messaging.topology import (
@@ -433,3 +437,92 @@ async def test_a_message_that_comes_by_a_dead_letter_exchange_still_names_its_se
         await eventually("it is dead", partial(in_queue, looking, queue, 1))
 
     assert taken == []
+
+
+class NotUtf8(str):
+    """A text that a client of its own sends as bytes which are no UTF-8."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object, **__: object) -> bytes:
+        return super().encode() + b"\xff"
+
+
+class NoTime(datetime):
+    """A time that a client of its own sends as the greatest number there is."""
+
+    def timestamp(self) -> float:
+        return 2**64 - 1
+
+
+async def test_a_message_that_cannot_be_decoded_ends_no_connection_and_harms_no_other(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """By what one stolen login may send: the broker hands on properties and routing keys as they are."""
+    [dispatcher] = EVENT_CONSUMERS
+    taken: list[str] = []
+
+    async def record(events: Sequence[Event]) -> list[int]:
+        taken.extend(event.event_id for event in events)
+        return [n for n, event in enumerate(events) if not event.event_id.isascii()]
+
+    def an_event(message_id: str, **properties: Any) -> Properties:
+        headers = properties.pop("headers", {})
+        return Properties(
+            message_id=message_id,
+            message_type="wire.submitted",
+            user_id="payments",
+            headers={
+                "tenant": "t",
+                "customer_id": "",
+                "resource_id": "r",
+                "sequence": 1,
+                **headers,
+            },
+            **properties,
+        )
+
+    own, queue = replies_of("payments"), dead_queue(events_queue(dispatcher))
+    no_time = NoTime(2026, 1, 1, tzinfo=UTC)
+    sent = (
+        (EVENTS, "wire.submitted", an_event("evt_1", timestamp=no_time)),
+        (EVENTS, "wire.submitted", an_event("evt_2", headers={"at": no_time})),
+        (EVENTS, "wire.submitted", an_event(NotUtf8("evt_3"))),
+        (EVENTS, "wire.submitted", an_event("evt_4", headers={NotUtf8("name"): 1})),
+        (own, NotUtf8("wire.submitted"), an_event("evt_5")),
+        (EVENTS, "wire.submitted", an_event("evt_6")),
+    )
+    consumer, process = EventConsumer(dispatcher, record), Process(dispatcher)
+    broker = Broker(site.amqp_urls[dispatcher], dispatcher)
+    broker.add(consumer)
+    with capture_logs() as logs:
+        async with (
+            process.background("events", consumer.run()),
+            broker.open(),
+            administrator.channel() as looking,
+            connected(site.amqp_urls["payments"]) as thief,
+            thief.channel() as channel,
+        ):
+            await broker.start(wait_seconds=10)
+            way = await channel.declare_exchange(own, "fanout")
+            await (await channel.get_exchange(EVENTS, ensure=False)).bind(way)
+            published = await underlying(channel)
+            for exchange, key, properties in sent:
+                await published.basic_publish(
+                    b"{}", exchange=exchange, routing_key=key, properties=properties
+                )
+            await eventually("two are dead", partial(in_queue, looking, queue, 2))
+            await eventually("the last is taken", partial(is_in, taken, "evt_6"))
+            await way.delete()
+        dead = await dead_of(site, events_queue(dispatcher))
+
+    assert taken == ["evt_1", "evt_2", "evt_3\N{REPLACEMENT CHARACTER}", "evt_5", "evt_6"]
+    assert {(one.reason, one.sender) for one in dead} == {
+        ("not_recordable", "payments"),
+        ("unreadable", None),
+    }
+    assert [entry["event"] for entry in logs].count("broker_session") == 1
+
+
+async def is_in(taken: list[str], event_id: str) -> bool:
+    return event_id in taken
