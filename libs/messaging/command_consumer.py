@@ -183,4 +183,9 @@ class CommandConsumer:
             accepting.exception()  # raised in `_record`, unless every delivery of it was lost
 
     async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
-        await settle(self._refuser.refuse(message, reason, because), self._log)
+        try:
+            await settle(self._refuser.refuse(message, reason, because), self._log)
+        except Exception as error:
+            # Left unacked it would occupy a place of the prefetch for ever.
+            self._log.error("not_refused", reason=reason, exc_info=error)
+            await settle(message.requeue(), self._log)

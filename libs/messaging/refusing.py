@@ -4,8 +4,8 @@ The broker moves a message that is rejected as it is, without a word of ours. So
 headers is published to the dead queue, and the message is acked once the broker has confirmed the copy.
 
 - A crash before the ack leaves both: the message is refused again, and the dead queue has it twice.
-- A message whose copy the broker does not take, or over whose copy a session was lost, is rejected: it reaches the dead
-  queue without the sentence.
+- A message that cannot be copied, whose copy the broker does not take, or over whose copy a session was lost, is
+  rejected: it reaches the dead queue without the sentence.
 
 The copy's sender is the service that refused the message, as the broker enforces. The message's own sender stands in a
 header, which counts only in copies that the queue's own service has published.
@@ -20,7 +20,6 @@ from typing import Any, Final
 import structlog
 from cachetools import LRUCache
 
-from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.delivery import Delivery
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.poison import name_of
@@ -86,8 +85,8 @@ class Refuser:
                 return False
             async with asyncio.timeout(CONFIRM_SECONDS):
                 await publisher.publish(DEAD, dead_queue(self._queue), message.body, properties)
-        except (TypeError, ValueError, *BROKER_ERRORS) as error:
-            # A header of a kind that cannot be sent, or a broker that does not take or confirm the copy.
+        except Exception as error:
+            # A header that can be decoded and not encoded, or a broker that does not take or confirm the copy.
             self._log.warning("refused_without_reason", error=type(error).__name__)
             return False
         self._tried.pop(name, None)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Collection, Sequence
 from functools import partial
 
 import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel
+from structlog.testing import capture_logs
 
 from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
@@ -17,11 +19,11 @@ from libs.messaging.broker import Broker
 from libs.messaging.delivery import Delivery, OnDelivery, consume
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import CONSUMER_RESTARTS
-from libs.messaging.publishing import Properties, Publisher
+from libs.messaging.publishing import Properties, Publisher, underlying
 from libs.messaging.queue_depths import ready_messages
-from libs.messaging.refusing import REASON
+from libs.messaging.refusing import REASON, WRONG_SENDER, Refuser
 from libs.messaging.session import Session
-from libs.messaging.topology import dead_queue, declare_events, events_queue
+from libs.messaging.topology import EVENTS, dead_queue, declare_events, events_queue
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.support.event_bus import event_bus, made_up_events
@@ -410,6 +412,86 @@ async def test_an_event_that_can_never_be_recorded_is_dead_lettered_with_its_rea
         await eventually("others go on", partial(is_in, seen, good.event_id))
 
     assert letters == {never.event_id: "not_recordable"}
+
+
+class Double(Properties):
+    """The header `amount` is a double beyond what pamqp can encode, as a client of its own sends one."""
+
+    bits = int.from_bytes(struct.pack(">d", 1e300))
+
+    def marshal(self) -> bytes:
+        as_integer, as_double = (kind + struct.pack(">q", self.bits) for kind in (b"l", b"d"))
+        encoded = super().marshal()
+        assert as_integer in encoded
+        return encoded.replace(as_integer, as_double)
+
+
+async def publish_refused(
+    environment: Environment, message_id: str, properties: Properties
+) -> None:
+    """An event whose sender does not emit events of its kind."""
+    properties.message_id, properties.message_type = message_id, "person.updated"
+    properties.user_id = "ledger_read"
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        published = await underlying(channel)
+        await published.basic_publish(b"{}", exchange=EVENTS, properties=properties)
+
+
+async def test_a_refused_event_with_a_header_that_cannot_be_sent_dies_without_its_reason(
+    fresh_environment: Environment,
+) -> None:
+    seen: list[str] = []
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        seen.extend(event.event_id for event in events)
+        return ()
+
+    broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
+    consumer = EventConsumer(SERVICE, record)
+    broker.add(consumer)
+    async with (
+        process.background("events", consumer.run()),
+        broker.open(),
+        event_bus(fresh_environment.amqp_url) as bus,
+    ):
+        await broker.start(wait_seconds=5)
+        await publish_refused(fresh_environment, "evt_1", Double(headers={"amount": Double.bits}))
+        letters = await letters_of(fresh_environment, 1)
+        [good] = made_up_events(1, "tenant", new_key())
+        await bus.publish([good])
+        await eventually("others go on", partial(is_in, seen, good.event_id))
+
+    assert letters == {"evt_1": None}
+    assert seen == [good.event_id]
+
+
+async def test_an_error_in_refusing_an_event_ends_no_consumer_and_the_event_comes_again(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faults = [ZeroDivisionError()]
+    refuse = Refuser.refuse
+
+    async def fail_once(refuser: Refuser, message: Delivery, reason: str, because: str) -> None:
+        if faults:
+            raise faults.pop()
+        await refuse(refuser, message, reason, because)
+
+    async def record(_: Sequence[Event]) -> Collection[int]:
+        return ()
+
+    monkeypatch.setattr(Refuser, "refuse", fail_once)
+    broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
+    consumer = EventConsumer(SERVICE, record)
+    broker.add(consumer)
+    with capture_logs() as logs:
+        async with process.background("events", consumer.run()), broker.open():
+            await broker.start(wait_seconds=5)
+            await publish_refused(fresh_environment, "evt_1", Properties(headers={}))
+            letters = await letters_of(fresh_environment, 1)
+
+    assert letters == {"evt_1": WRONG_SENDER}
+    assert [entry["event"] for entry in logs].count("not_refused") == 1
 
 
 async def declare_service_events(environment: Environment) -> None:
