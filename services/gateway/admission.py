@@ -1,8 +1,9 @@
 """Admission of verified requests, each once: nonces are recorded and rates counted, many requests in one statement.
 
 The statement is one transaction over all gateway processes' table, so of two equal requests that race on two
-processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount. A timestamp that has no
-partition of nonces (`nonce_partitions.py`) is refused, since a replay would look like the first request.
+processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount. No key is further ahead
+than a minute and a second, also one whose requests were counted before PostgreSQL's clock was set back. A timestamp
+that has no partition of nonces (`nonce_partitions.py`) is refused, since a replay would look like the first request.
 
 The nonce of a request over its rate is recorded, too: what was refused must not be carried out later. A key that goes
 on beyond its rate, by as much as a minute's amount again, is closed for the class until the minute ends: what it signed
@@ -36,7 +37,9 @@ ADMITTED_TOGETHER = 128
 FEWEST_BEYOND = 100
 """A key with a small rate is closed after this many requests beyond its rate, within a minute and at one process."""
 
-# Rows are written in a fixed order, so that two batches cannot wait for each other.
+# Rows are written in a fixed order, so that two batches cannot wait for each other. `due` is at most a minute ahead.
+# Its bound is a second more, for a batch that read the clock before another one and gets the row after it. Without a
+# bound a key would be refused for as long as PostgreSQL's clock was set back.
 _ADMIT = """
     WITH asked AS (
         SELECT a.*, a.timestamp >= (SELECT floor FROM nonce_bounds)
@@ -66,9 +69,10 @@ _ADMIT = """
         SELECT id, class, at + least(requests, quota) * 60.0 / quota, least(requests, quota)
         FROM wanted ORDER BY id, class
         ON CONFLICT (credential_id, class) DO UPDATE SET (due, granted) = (
-            SELECT greatest(r.due, w.at) + g * 60.0 / w.quota, g
+            SELECT least(greatest(r.due, w.at), w.at + 61.0) + g * 60.0 / w.quota, g
             FROM wanted w, LATERAL (SELECT greatest(0, least(w.requests,
-                floor((60 - (greatest(r.due, w.at) - w.at)) * w.quota / 60 + 1e-6)))::bigint AS g) AS room
+                floor((60 - (least(greatest(r.due, w.at), w.at + 61.0) - w.at)) * w.quota / 60 + 1e-6)))::bigint
+                AS g) AS room
             WHERE w.id = r.credential_id AND w.class = r.class)
         RETURNING credential_id, class, due, granted
     )

@@ -16,6 +16,7 @@ from services.gateway.admission import FEWEST_BEYOND
 from tests.integration.gateway.desk import Desk
 from tests.integration.gateway.test_gateway_authentication import TARGET, headers_of
 from tests.support.api import Answer, Api
+from tests.support.waiting import eventually
 
 READ = "/partner/reseller/accounts/acct_1?unknown=1"
 PASSED = 422
@@ -56,6 +57,29 @@ async def test_whoever_honours_retry_after_passes(desk: Desk) -> None:
     assert refused.code == "rate_limited"
     assert refused.headers["Retry-After"] == "1"
     assert again.status == PASSED
+
+
+async def test_a_key_in_use_passes_again_at_once_when_the_databases_clock_is_set_back(
+    desk: Desk,
+) -> None:
+    key = await desk.key(per_minute=300)
+    api = desk.api(key)
+    await burst(api, 10)
+    # Counted by a clock that was an hour ahead.
+    await desk.execute(
+        "UPDATE rates SET due = due + 3600 FROM credentials c"
+        " WHERE c.id = credential_id AND subscription_key = :key",
+        key=key.subscription_key,
+    )
+
+    first = await api.get(READ)
+
+    async def passes() -> bool:
+        return (await api.get(READ)).status == PASSED
+
+    assert first.status == 429
+    assert int(first.headers["Retry-After"]) <= 2
+    await eventually("it passes", passes)
 
 
 async def test_the_headers_count_down_to_nothing_left(desk: Desk) -> None:
