@@ -16,6 +16,7 @@ from uuid import UUID
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
+from libs.handling import clock
 from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
 from libs.handling.audit_head import log_head_for_ever
@@ -161,6 +162,7 @@ async def run_commands(
         process.background("command-housekeeping", keep_house(database)),
         process.background("audit", audit_commands_for_ever(database)),
         process.background("audit-head", log_head_for_ever(database)),
+        process.background("clock", clock.measure_for_ever(database)),
         AsyncExitStack() as stopping,
     ):
         # The last is called first; all also where a later part does not start: commands may have been claimed already.

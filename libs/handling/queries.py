@@ -26,6 +26,7 @@ from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
 from libs.handling.answers import ANSWER_MARGIN_SECONDS
 from libs.handling.handled import OK, conclude, note_handled, processing
+from libs.handling.metrics import HANDLED_SECONDS
 from libs.handling.payloads import open_body, prepare, success
 from libs.messaging.broker import Broker
 from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, WireError
@@ -33,12 +34,15 @@ from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.replier import Replier
 from libs.messaging.topology import QUERIES, QueueType, queries_queue
 from libs.persistence.availability import is_away
+from libs.runtime.log_throttle import LogThrottle
 from libs.runtime.process import Process
 
 QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
 """Takes the principal, the query and the deadline (Unix seconds)."""
 
 DRAIN_SECONDS = 5.0
+EXPIRED = "expired"
+"""The outcome of a query that arrived after its deadline, and got no answer."""
 
 
 class QueryAnswerer:
@@ -58,12 +62,28 @@ class QueryAnswerer:
         self._handlers = handlers
         self._sealer = sealer
         self._replier = replier
+        self._expired = LogThrottle()
 
     async def answer(self, envelope: Envelope, reply_to: str | None) -> None:
-        """Answer the query, unless its deadline has passed."""
-        if reply_to is None or envelope.deadline <= time.time():
+        """Answer the query, unless its deadline has passed. By this process's clock: where that is ahead of the
+        caller's, every query may look expired.
+        """
+        if reply_to is None:
+            return
+        if (late_seconds := time.time() - envelope.deadline) >= 0:
+            self._note_expired(envelope.operation, late_seconds)
             return
         await self._replier.reply(reply_to, await self._reply(envelope))
+
+    def _note_expired(self, operation: str, late_seconds: float) -> None:
+        HANDLED_SECONDS.labels(operation, EXPIRED).observe(0)
+        if (left_out := self._expired.left_out()) is not None:
+            structlog.get_logger("queries").warning(
+                "query_expired",
+                operation=operation,
+                late_seconds=round(late_seconds, 1),
+                left_out=left_out,
+            )
 
     async def refuse(self, head: EnvelopeHead, reply_to: str | None, error: BanksideError) -> None:
         """Answer an envelope with the error: nothing is started."""

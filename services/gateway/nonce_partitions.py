@@ -11,15 +11,14 @@ The gateway may neither define tables nor change the bounds: it calls functions 
 
 from __future__ import annotations
 
-import time
 from typing import NoReturn
 
 import asyncpg
 import structlog
-from prometheus_client import Gauge
-from sqlalchemy import BigInteger, Double, bindparam, cast, extract, func, select
+from sqlalchemy import BigInteger, bindparam, func, select
 from sqlalchemy.exc import DBAPIError
 
+from libs.handling import clock
 from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 
@@ -27,13 +26,7 @@ PARTITION_SECONDS = 600
 AHEAD_SECONDS = 3600
 MARGIN_SECONDS = 120
 MAINTENANCE_SECONDS = 60.0
-CLOCK_TOLERANCE_SECONDS = 30.0
 
-CLOCK_AHEAD_SECONDS = Gauge(
-    "bankside_gateway_clock_ahead_seconds", "This process's clock less the database's."
-)
-
-_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
 _KEEP = select(
     func.keep_nonce_partitions(
         bindparam("floor", type_=BigInteger), bindparam("ceiling", type_=BigInteger)
@@ -43,14 +36,8 @@ _DROP = select(func.drop_nonce_partitions())
 
 
 async def maintain(database: Database, window_seconds: int) -> None:
-    """Make and drop partitions as of now, by the database's clock."""
-    async with database.transaction() as connection:
-        now = float((await connection.execute(_NOW)).scalar_one())
-    ahead = time.time() - now
-    CLOCK_AHEAD_SECONDS.set(ahead)
-    if abs(ahead) > CLOCK_TOLERANCE_SECONDS:
-        structlog.get_logger("nonces").warning("clock_differs", ahead_seconds=round(ahead))
-    await maintain_as_of(database, window_seconds, now)
+    """Make and drop partitions as of now, by the database's clock; note how far this process's is off it."""
+    await maintain_as_of(database, window_seconds, await clock.measure(database))
 
 
 async def maintain_as_of(database: Database, window_seconds: int, now: float) -> None:

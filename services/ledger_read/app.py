@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import ledger_read_operations as table
+from libs.handling import clock
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.feeds import feed_positions, run_feed
 from libs.handling.operating.serving import operating_handlers
@@ -79,6 +80,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     "housekeeping", PostingStore(database).delete_old_named, HOUSEKEEPING_SECONDS
                 ),
             ),
+            process.background("clock", clock.measure_for_ever(database)),
             run_feed(
                 process,
                 database,

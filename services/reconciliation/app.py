@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import reconciliation_operations as table
+from libs.handling import clock
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import run_queries
@@ -80,6 +81,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         async with (
             process.background("metrics", measure_for_ever(database)),
             process.background("audit-head", log_head_for_ever(database)),
+            process.background("clock", clock.measure_for_ever(database)),
             process.background("runs", reconciler.run_for_ever()),
         ):
             yield

@@ -11,8 +11,10 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.ports import LOOPBACK
+from libs.contracts.table import SERVICES
 from tests.support.alerting import OF_TARGETS, expressions, metrics_in, selected_labels
 from tests.support.live import Live
+from tests.support.waiting import eventually
 
 CLOSED = {
     "bound",
@@ -64,6 +66,20 @@ async def test_what_rules_and_dashboards_name_is_there_with_its_labels(live: Liv
         grouped = _grouped_by(expression) - OF_TARGETS
         if all(name in labels for name in names) and ":" not in expression:
             assert grouped <= set().union(*(labels[name] for name in names), {"le"}), expression
+
+
+async def test_every_service_measures_how_far_its_clock_is_off_the_databases(live: Live) -> None:
+    async def measured() -> bool:
+        measuring = {
+            service
+            for service, families in (await _scraped(live)).items()
+            for family in families
+            for sample in family.samples
+            if sample.name == "bankside_clock_ahead_seconds" and sample.value != 0
+        }
+        return measuring == {"gateway", *SERVICES}
+
+    await eventually("all have measured it", measured)
 
 
 async def test_labels_have_few_values_and_none_for_a_caller(live: Live) -> None:

@@ -285,7 +285,7 @@ async def test_a_clock_that_is_off_shows(nonces: Nonces) -> None:
     with clock_off_by(3600), capture_logs() as logs:
         await maintain(nonces.database, WINDOW_SECONDS)
 
-    ahead = REGISTRY.get_sample_value("bankside_gateway_clock_ahead_seconds")
+    ahead = REGISTRY.get_sample_value("bankside_clock_ahead_seconds")
     assert ahead == pytest.approx(3600, abs=60)
     assert [entry["event"] for entry in logs] == ["clock_differs"]
 
