@@ -31,6 +31,10 @@ HEARTBEAT_SECONDS = 5
 """After two to three of these in silence RabbitMQ ends a connection and requeues its unacked deliveries."""
 CONNECT_SECONDS = 10
 RECONNECTS = Backoff(first_seconds=0.1, longest_seconds=1.0, jitter=0.2)
+STEADY_SECONDS = 10.0
+"""A session that lasted this long is replaced at once. After a shorter one the pause grows as after a connection that
+failed: what ended it may end the next one as well.
+"""
 LONGEST_UNCONFIRMED_SECONDS = 20.0
 """A broker that is slow with every confirm is not helped by sessions that give up before the first."""
 LASTING_SECONDS = 60.0
@@ -158,8 +162,8 @@ class Broker:
             await asyncio.sleep(RECONNECTS.pause_seconds(failures + 1))
 
     async def _one_session(self) -> bool:
-        """Connect, attach the parts, and wait until the session is lost; false when RabbitMQ did not answer, or
-        confirmed nothing.
+        """Connect, attach the parts, and wait until the session is lost; false when it was short, or RabbitMQ did not
+        answer or confirmed nothing.
         """
         connection = await within(
             CONNECT_SECONDS,
@@ -187,8 +191,10 @@ class Broker:
             watch = asyncio.create_task(session.watch_until_lost(), name="broker-watch")
             reason = await session.until_lost()
             self._log.warning("broker_session_lost", reason=reason)
-            self._limit.session_ended(reason, asyncio.get_running_loop().time() - began)
-            return not session.is_dead and reason != CONFIRMS_NOTHING
+            lasted_seconds = asyncio.get_running_loop().time() - began
+            self._limit.session_ended(reason, lasted_seconds)
+            is_steady = lasted_seconds >= STEADY_SECONDS
+            return is_steady and not session.is_dead and reason != CONFIRMS_NOTHING
         finally:
             self._session = None
             self._ready.clear()
