@@ -10,7 +10,6 @@ from uuid import UUID
 
 import asyncpg
 import msgspec
-import structlog
 from sqlalchemy.exc import DBAPIError
 
 from libs import tracing
@@ -22,6 +21,7 @@ from libs.handling.answers import CommandAnswers, error_reply
 from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
+from libs.handling.outage_log import OutageLog
 from libs.messaging.envelope import Envelope, decode_reply
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
@@ -147,7 +147,7 @@ class Acceptance:
         self._ordering = ordering
         self._unordered = unordered
         self._keep_for_ever = keep_for_ever
-        self._log = structlog.get_logger("commands")
+        self._not_recorded = OutageLog("commands", "not_recorded")
 
     async def accept(self, envelope: Envelope, reply_to: str | None) -> None:
         """Record the command; returns once that is committed, however long the database is away."""
@@ -158,7 +158,7 @@ class Acceptance:
             except Exception as error:
                 if is_fault_of_command(error):
                     raise
-                self._log.warning("not_recorded", command=envelope.id, exc_info=error)
+                self._not_recorded.note(error, command=envelope.id)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
         crash_point(f"{self._service}.accepted")
         if isinstance(known, KnownCommand):

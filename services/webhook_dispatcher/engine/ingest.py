@@ -13,6 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs import tracing
 from libs.contracts.events import Event
+from libs.handling.outage_log import OutageLog
 from libs.messaging.topology import EVENTS, events_queue
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
@@ -77,6 +78,7 @@ class Ingest:
         self._clock = clock
         self._added = added
         self._log = structlog.get_logger("ingest")
+        self._not_recorded = OutageLog("ingest", "not_recorded")
 
     async def record(self, events: Sequence[Event], last: Last | None = None) -> set[int]:
         """Record the events, waiting for the database as long as it takes. Returns the indexes of events that can never
@@ -128,7 +130,7 @@ class Ingest:
             except Exception as error:
                 if _is_fault_of_event(error):
                     raise
-                self._log.warning("not_recorded", events=len(arrivals), exc_info=error)
+                self._not_recorded.note(error, events=len(arrivals))
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _commit(self, arrivals: Sequence[Arrival], last: Last | None) -> None:

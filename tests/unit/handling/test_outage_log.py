@@ -1,0 +1,89 @@
+"""An outage of the database is a line in the log, and not one for each command and attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from uuid import uuid4
+
+import pytest
+from structlog.testing import capture_logs
+
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.principal import SERVICE
+from libs.handling import acceptance
+from libs.handling.acceptance import Acceptance
+from libs.handling.answers import CommandAnswers
+from libs.handling.outage_log import OutageLog
+from libs.messaging.envelope import Envelope, raw
+from libs.messaging.replier import Replier
+
+COMMANDS = 20
+FAILURES = 60
+
+
+class IdleDriver:
+    capacity = 0
+    lease_seconds = 10.0
+
+    def wake(self) -> None: ...
+
+
+class AwayAtFirst:
+    """Commits nothing in so many attempts."""
+
+    def __init__(self, failures: int) -> None:
+        self._failures = failures
+
+    async def commit(self, *_: object) -> None:
+        if self._failures:
+            self._failures -= 1
+            raise ConnectionRefusedError
+
+
+def a_command() -> Envelope:
+    return Envelope(
+        id=str(uuid4()),
+        message_id=str(uuid4()),
+        request_id="request",
+        operation=UPDATE_PERSON.name,
+        principal=SERVICE,
+        deadline=time.time() + 60,
+        body=raw({}),
+    )
+
+
+async def test_commands_that_wait_for_the_database_log_one_line_without_a_trace(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(acceptance, "DATABASE_RETRY_SECONDS", 0)
+    accepting = Acceptance(
+        "onboarding",
+        None,  # type: ignore[arg-type]
+        CommandAnswers(Replier("onboarding")),
+        IdleDriver(),  # type: ignore[arg-type]
+        AwayAtFirst(FAILURES),  # type: ignore[arg-type]
+        None,
+        frozenset(),
+        frozenset(),
+    )
+
+    with capture_logs() as logs:
+        await asyncio.gather(*(accepting.accept(a_command(), None) for _ in range(COMMANDS)))
+
+    [line] = logs
+    assert (line["event"], line["error"]) == ("not_recorded", "ConnectionRefusedError")
+    assert line["exc_info"] is None
+
+
+def test_an_error_that_is_no_outage_is_logged_with_its_trace_also_during_one() -> None:
+    log, fault = OutageLog("commands", "not_recorded"), LookupError()
+
+    with capture_logs() as logs:
+        for error in (ConnectionRefusedError(), ConnectionRefusedError(), fault, fault):
+            log.note(error, events=1)
+
+    assert [(line["error"], line["exc_info"]) for line in logs] == [
+        ("ConnectionRefusedError", None),
+        ("LookupError", fault),
+    ]
