@@ -7,6 +7,9 @@ have of ours must be in the database. A missing record opens a *case*, which an 
 checked, or a case is open, the service looks each write up at the provider before its first send
 (`lost_history_seconds()` of its schema is not null; `released_ddl` has the function).
 
+A service may make a lost record whole before the check looks for it, as where it looks a write up and finds it at the
+provider. It records with the same commit that the record was missing (`note_missing`).
+
 The check waits until no write of an earlier life can reach the providers any more. It reads their records back to one
 that was final in a life that is trusted. Failovers happen without an operator, so the check does not rely on one;
 `declare` is for an operator who restored a database.
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, NoReturn, Protocol
@@ -299,6 +302,23 @@ async def open_cases(connection: AsyncConnection) -> list[WentBack]:
     """The cases that no operator has closed."""
     rows = await connection.execute(statements.OPEN)
     return [WentBack(*row) for row in rows]
+
+
+async def note_missing(
+    connection: AsyncConnection, provider: str, records: Collection[str]
+) -> None:
+    """Record with this transaction, which makes records of a provider whole, that the database lacked them. A case is
+    open then, unless they were missed before.
+    """
+    # It locks the present life, so that the statement after it sees what a check has recorded meanwhile.
+    await connection.execute(statements.SEE)
+    missing = [f"{provider}: {record}" for record in records]
+    added = await connection.execute(statements.ADD_MISSING, {"missing": missing})
+    new: list[str] = added.scalar_one()
+    if new:
+        structlog.get_logger("continuity").error(
+            "database_went_back", records=len(new), first=new[0]
+        )
 
 
 async def declare(connection: AsyncConnection, why: str) -> None:

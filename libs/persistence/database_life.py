@@ -72,11 +72,10 @@ _FOUND = select(
     )
 ).cte("found")
 _RECORDS = select(_FOUND.c.records).scalar_subquery()
-RECORD = (
+ADD_MISSING = (
     update(table)
-    .where(_PRESENT, table.c.started_at == bindparam("life"))
+    .where(_PRESENT)
     .values(
-        checked_at=func.clock_timestamp(),
         missing_records=table.c.missing_records + _RECORDS,
         closed_at=case((_RECORDS == _NO_RECORDS, table.c.closed_at)),
         # With the case itself: this process may end before it has reported it.
@@ -85,6 +84,9 @@ RECORD = (
         ),
     )
     .returning(_RECORDS)
+)
+RECORD = ADD_MISSING.where(table.c.started_at == bindparam("life")).values(
+    checked_at=func.clock_timestamp()
 )
 CLAIM_REPORT = (
     update(table)

@@ -64,7 +64,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         transit_seconds = settings.provider_transit_seconds + SEND_SECONDS
         continuity = Continuity(
             database,
-            [NewestRecords("core", core.newest, wires.compare)],
+            [NewestRecords(wires.PROVIDER, core.newest, wires.compare)],
             transit_seconds=transit_seconds,
             on_checked=sends.make_pending_due,
             went_back=RequestedReconciliation(caller, process.service),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC
 from typing import Literal
 from uuid import UUID
@@ -12,7 +12,9 @@ import structlog
 from libs.contracts.ids import parse_id
 from libs.contracts.wires import WireState
 from libs.handling.feed_tail import Record
+from libs.persistence import continuity
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.lost_history import has_lost_history
 from services.payments import states
 from services.payments.metrics import FEED_REFUSED
 from services.payments.models import FeedEntry, WireRecord, WireReport
@@ -38,6 +40,11 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
 
     async def record(connection: AsyncConnection) -> None:
         current = await wires.lock(connection, ids) if ids else {}
+        unsent = {
+            wire.transaction_id
+            for wire in current.values()
+            if wire.state in wires.UNSENT and wire.earlier_sends is None
+        }
         versions: list[WireRecord] = []
         contradicting: list[Contradiction] = []
         for transaction_id, position, report in reports:
@@ -46,6 +53,7 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
                     contradicting.append(contradiction)
                 case following:
                     versions += following
+        await _note_lost_sends(connection, unsent & {wire.transaction_id for wire in versions})
         changed = {wire.transaction_id for wire in versions}
         causes = await wires.causes(connection, changed) if changed else {}
         saved = await wires.save(connection, *versions, causes=causes)
@@ -53,6 +61,14 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
         await contradictions.add(connection, *contradicting)
 
     return record
+
+
+async def _note_lost_sends(connection: AsyncConnection, reported: Collection[UUID]) -> None:
+    """Of wires of which this database knows no send, and which the bank reports: after this commit the check of the
+    database's life would not miss them any more.
+    """
+    if reported and await has_lost_history(connection):
+        await continuity.note_missing(connection, wires.PROVIDER, [str(each) for each in reported])
 
 
 def _apply(

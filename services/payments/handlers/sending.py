@@ -16,6 +16,7 @@ from libs.contracts.result import Result
 from libs.contracts.wires import WireState
 from libs.handling.commands import Drive
 from libs.handling.driving import RENEWALS
+from libs.persistence import continuity
 from libs.persistence.async_engine import AsyncConnection
 from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
 from libs.providers.writing import Attempt, Earlier, with_lost_history, write_once
@@ -25,7 +26,7 @@ from services.payments.metrics import SENDS
 from services.payments.models import Begun, WireRecord
 from services.payments.ports import Acceptance, CoreBanking
 from services.payments.reasons import error_of, why_refused
-from services.payments.repository import send_marks, send_writes
+from services.payments.repository import send_marks, send_writes, wires
 from services.payments.repository.send_marks import LostHistory
 from services.payments.views import wire_result
 
@@ -81,7 +82,7 @@ class Sending:
         if not begun.wire.is_pending:
             return verdict_reply(begun.wire)
         decision = await self._call(drive, begun)
-        return verdict_reply(await self._record(drive, begun.wire, decision))
+        return verdict_reply(await self._record(drive, begun, decision))
 
     async def _call(self, drive: Drive, begun: Begun) -> Decision:
         """The bank's decision.
@@ -132,22 +133,29 @@ class Sending:
                 connection, begun.wire.transaction_id, begun.wire.last_sent_at
             )
 
-    async def _record(self, drive: Drive, wire: WireRecord, decision: Decision) -> WireRecord:
+    async def _record(self, drive: Drive, begun: Begun, decision: Decision) -> WireRecord:
         """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""
+        wire = begun.wire
         now = datetime.now(UTC)
+        is_loss = False
         if isinstance(decision, Refused):
             versions = [states.advance(wire, WireState.REJECTED, at=now, why=why_refused(decision))]
         else:
             accepted = decision.answer
             state = accepted.state or WireState.SUBMITTED
             versions = states.catch_up(wire, state, at=now, words=accepted.reason)
+            is_loss = begun.shows_loss and decision.was_found
         crash_point("payments.recording")
-        if len(versions) == 1:
+        if len(versions) == 1 and not is_loss:
             standing = await drive.commit(send_writes.RECORD, versions[0])
         else:
             # The wire was found: what the bank reported before may have come while it was not known here.
             async with drive.transaction() as connection:
                 standing = await send_writes.save_unless_moved_on(connection, versions)
+                if is_loss:
+                    await continuity.note_missing(
+                        connection, wires.PROVIDER, [str(wire.transaction_id)]
+                    )
         crash_point("payments.recorded")
         version = versions[-1]
         if standing.was_accepted != version.was_accepted:
@@ -173,7 +181,7 @@ def begun_of(
     if lost is None:
         return Begun(wire, known, deadline)
     earlier = with_lost_history(known, lost.sends)
-    return Begun(wire, earlier, deadline, is_held_back=lost.may_end_it)
+    return Begun(wire, earlier, deadline, is_held_back=lost.may_end_it, shows_loss=known is None)
 
 
 def verdict_reply(wire: WireRecord) -> Result:

@@ -46,6 +46,8 @@ from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
 
+PROVIDER = "core"
+"""What `libs.persistence.continuity` calls the bank that holds wires."""
 UNSENT = (WireState.PENDING_APPROVAL, WireState.PENDING_SUBMISSION, WireState.CANCELED)
 """States in which a wire may be of which nothing was sent."""
 

@@ -1,0 +1,146 @@
+"""What a failover lost may be whole again before the check of the database's life looks for it: the case is opened by
+the commit that makes it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from libs.contracts.errors import OutcomePending
+from libs.persistence import continuity, inbox
+from libs.persistence.continuity import Continuity, NewestRecords
+from libs.persistence.lost_history import has_lost_history
+from libs.providers.newest_records import NewestPage
+from services.payments.repository import sends, wires
+from tests.support.database_life import distrusted
+from tests.unit.payments.bench import COMMAND, TRANSIT_SECONDS, Bench
+from tests.unit.payments.test_lost_history import accepted_before
+
+pytestmark = pytest.mark.usefixtures("a_customer_of_its_own", "gone_back")
+
+
+@pytest.fixture
+async def gone_back(bench: Bench) -> AsyncIterator[None]:
+    """No write of an earlier life is on its way any more: the check is due."""
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS + 1, began_seconds=60):
+        yield
+
+
+async def check(bench: Bench, *at_bank: UUID) -> None:
+    """As after each start of the database's server, with what the bank then holds."""
+
+    async def fetch(_: str | None, __: int) -> NewestPage:
+        return NewestPage([str(each) for each in at_bank], None)
+
+    await Continuity(
+        bench.database,
+        [NewestRecords(wires.PROVIDER, fetch, wires.compare)],
+        transit_seconds=TRANSIT_SECONDS,
+        on_checked=sends.make_pending_due,
+    ).check()
+
+
+async def cases(bench: Bench) -> list[list[str]]:
+    async with bench.database.transaction() as connection:
+        return [list(case.missing_records) for case in await continuity.open_cases(connection)]
+
+
+async def is_report_due(bench: Bench) -> bool:
+    async with bench.database.transaction() as connection:
+        due = "SELECT count(*) FROM database_life WHERE report_due_at <= clock_timestamp()"
+        return bool((await connection.execute(text(due))).scalar_one())
+
+
+async def carried_out(bench: Bench, mending: str) -> inbox.Leased:
+    """A wire that the bank has, and whose send was lost."""
+    leased = await bench.accepted() if mending == "repetition" else await bench.wire()
+    bench.core.carry_out_before(str(leased.command_id), COMMAND)
+    if mending != "repetition":
+        await accepted_before(bench, leased.command_id)
+    return leased
+
+
+async def mend(bench: Bench, mending: str, leased: inbox.Leased) -> None:
+    match mending:
+        case "repetition":
+            await bench.send(leased, attempt=1)
+        case "feed":
+            bench.core.become("completed", str(leased.command_id))
+            await bench.apply_feed()
+        case _:
+            if mending == "drive of one that is completed":
+                bench.core.wires[str(leased.command_id)]["state"] = "completed"
+            await bench.send(leased)
+
+
+@pytest.mark.parametrize(
+    "mending", ["drive", "drive of one that is completed", "feed", "repetition"]
+)
+async def test_a_wire_that_may_have_been_canceled_is_held_back_though_the_lost_send_of_another_is_whole_again(
+    bench: Bench, mending: str
+) -> None:
+    found, canceled = await carried_out(bench, mending), await bench.wire()
+    await accepted_before(bench, canceled.command_id)
+
+    await mend(bench, mending, found)
+    is_due = await is_report_due(bench)
+    await check(bench, found.command_id)
+
+    assert await cases(bench) == [[f"core: {found.command_id}"]]
+    assert is_due
+    with pytest.raises(OutcomePending):
+        await bench.send(canceled)
+    assert bench.core.received["send_wire"] == 0
+
+
+async def test_an_approved_wire_whose_approval_was_lost_opens_a_case_as_it_is_approved_again(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    bench.core.carry_out_before(str(transaction_id), COMMAND)
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+
+    await bench.approve(transaction_id, second)
+    await check(bench, transaction_id)
+
+    assert await cases(bench) == [[f"core: {transaction_id}"]]
+
+
+async def test_a_wire_that_was_missed_before_opens_no_further_case_as_it_is_repeated(
+    bench: Bench,
+) -> None:
+    leased = await carried_out(bench, "repetition")
+    await check(bench, leased.command_id)
+
+    await bench.send(leased, attempt=1)
+
+    assert await cases(bench) == [[f"core: {leased.command_id}"]]
+
+
+@pytest.mark.parametrize("mending", ["drive", "feed"])
+async def test_a_send_that_this_database_knows_of_is_no_loss_where_the_bank_has_it(
+    bench: Bench, mending: str
+) -> None:
+    leased = await bench.wire(first_sent_seconds_ago=90)
+    bench.core.carry_out_before(str(leased.command_id), COMMAND)
+
+    await mend(bench, mending, leased)
+    await check(bench, leased.command_id)
+
+    assert (await bench.found(leased)).was_accepted
+    async with bench.database.transaction() as connection:
+        assert not await has_lost_history(connection)
+
+
+async def test_a_wire_that_is_sent_for_the_first_time_is_no_loss(bench: Bench) -> None:
+    leased = await bench.accepted()
+
+    await bench.send(leased, attempt=1)
+
+    assert bench.core.executed == {str(leased.command_id): 1}
+    assert await cases(bench) == []
