@@ -126,6 +126,7 @@ async def approve_as_operator(
         if await has_lost_history(connection):
             # So that the bank is asked first also where the case is closed before the send is driven.
             await send_marks.begin_send(connection, transaction_id)
+            await send_marks.mark_lost_sends(connection, transaction_id)
         await enqueue(
             connection,
             InternalCommand(

@@ -67,6 +67,7 @@ class WireRecord:
             nothing was sent.
         last_sent_at: the beginning of the last send whose outcome is not known, by the database's clock; None as above.
         last_send_age_seconds: the age of that send, as `send_age_seconds`.
+        has_lost_sends_only: its marks are of no send but one that this database may have lost.
         canceled_by: the command that canceled it.
         creditor: the same at every send. Wires that an earlier release recorded have none, nor have
             those whose holder an onboarding of an earlier release did not tell.
@@ -92,6 +93,7 @@ class WireRecord:
     approval_expires_at: datetime | None = None
     approved_at: datetime | None = None
     approved_by: UUID | None = None
+    has_lost_sends_only: bool = False
 
     @property
     def send_command(self) -> UUID:
@@ -144,6 +146,11 @@ class WireRecord:
             return None
         # A send without a time may have been made just now.
         return Earlier(self.send_age_seconds, self.last_send_age_seconds or 0.0)
+
+    @property
+    def has_no_known_send(self) -> bool:
+        """Where the bank has it, this database lost its send."""
+        return self.send_age_seconds is None or self.has_lost_sends_only
 
     @property
     def was_accepted(self) -> bool:

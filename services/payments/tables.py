@@ -54,9 +54,10 @@ _STATES = (
 )
 
 # `sequence`: the number of steps in the history, and of events. `send_begun_at`: of the first send; null while
-# certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above. `creditor`:
-# the holder of the external account, which every send names; null in wires of earlier releases. `approval_expires_at`:
-# null when no approval was needed. `approved_by`: the command that approved it, and sends it.
+# certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above, and before
+# `send_begun_at` where that is one that may have been lost, and none was made since. `creditor`: the holder of the
+# external account, which every send names; null in wires of earlier releases. `approval_expires_at`: null when no
+# approval was needed. `approved_by`: the command that approved it, and sends it.
 wires = Table(
     "wires",
     metadata,

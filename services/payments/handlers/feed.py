@@ -43,7 +43,7 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
         unsent = {
             wire.transaction_id
             for wire in current.values()
-            if wire.state in wires.UNSENT and wire.earlier_sends is None
+            if wire.state in wires.UNSENT and wire.has_no_known_send
         }
         versions: list[WireRecord] = []
         contradicting: list[Contradiction] = []

@@ -126,12 +126,14 @@ class Sending:
         if begun.is_held_back:
             self._log.warning("wire_held_back", transaction_id=str(begun.wire.transaction_id))
             return
-        if outcome.sent or begun.wire.last_sent_at is None:
+        if outcome.sent:
             return
         async with drive.transaction() as connection:
-            await send_marks.restore_last_sent_at(
-                connection, begun.wire.transaction_id, begun.wire.last_sent_at
-            )
+            transaction_id, last_sent_at = begun.wire.transaction_id, begun.wire.last_sent_at
+            if last_sent_at is None:
+                await send_marks.mark_lost_sends(connection, transaction_id)
+            else:
+                await send_marks.restore_last_sent_at(connection, transaction_id, last_sent_at)
 
     async def _record(self, drive: Drive, begun: Begun, decision: Decision) -> WireRecord:
         """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""
@@ -181,7 +183,13 @@ def begun_of(
     if lost is None:
         return Begun(wire, known, deadline)
     earlier = with_lost_history(known, lost.sends)
-    return Begun(wire, earlier, deadline, is_held_back=lost.may_end_it, shows_loss=known is None)
+    return Begun(
+        wire,
+        earlier,
+        deadline,
+        is_held_back=lost.may_end_it,
+        shows_loss=known is None or wire.has_lost_sends_only,
+    )
 
 
 def verdict_reply(wire: WireRecord) -> Result:

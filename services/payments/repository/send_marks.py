@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Double, any_, bindparam, false, func, null, select, update
+from sqlalchemy import Double, Interval, any_, bindparam, false, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.wires import WireState
@@ -35,6 +35,15 @@ _SET_LAST_SENT_AT = (
 )
 
 _LOST_SECONDS = func.lost_history_seconds(type_=Double)
+# Where nothing is in doubt any more, the mark is of now.
+_MARK_LOST_SENDS = (
+    update(table)
+    .where(*_IS_PENDING)
+    .values(
+        last_sent_at=func.clock_timestamp()
+        - func.make_interval(0, 0, 0, 0, 0, 0, func.coalesce(_LOST_SECONDS, 0.0), type_=Interval)
+    )
+)
 _LOST_HISTORY = select(
     _LOST_SECONDS.label("lost_seconds"),
     func.least(
@@ -67,8 +76,16 @@ async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
         raise RuntimeError(f"wire {transaction_id} is not pending: it must not be sent")
 
 
+async def mark_lost_sends(connection: AsyncConnection, transaction_id: UUID) -> None:
+    """Note that nothing was sent since the marks of this pending wire were made: the last send is one that this
+    database may have lost, of before its present life. The bank is asked first all the same, also once nothing is in
+    doubt any more.
+    """
+    await connection.execute(_MARK_LOST_SENDS, {"id": transaction_id})
+
+
 async def restore_last_sent_at(
-    connection: AsyncConnection, transaction_id: UUID, last_sent_at: datetime | None
+    connection: AsyncConnection, transaction_id: UUID, last_sent_at: datetime
 ) -> None:
     """Note that the send that began last certainly did not happen: the send before it is the last again."""
     await connection.execute(

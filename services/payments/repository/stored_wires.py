@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import ColumnElement, Row, Select, any_, bindparam, func, select, true
+from sqlalchemy import ColumnElement, Row, Select, any_, bindparam, false, func, select, true
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
 from libs.contracts.wires import WireState
@@ -36,6 +36,8 @@ _HISTORY = (
     .where(wire_history.c.transaction_id == table.c.transaction_id)
     .lateral("history")
 )
+# The marks of a send were made, and nothing was sent since: see `send_marks.mark_lost_sends`.
+HAS_LOST_SENDS_ONLY = func.coalesce(table.c.last_sent_at < table.c.send_begun_at, false())
 SELECT: Select[Any] = select(
     table.c.transaction_id,
     table.c.tenant,
@@ -47,6 +49,7 @@ SELECT: Select[Any] = select(
     seconds_since(table.c.send_begun_at).label("send_age_seconds"),
     table.c.last_sent_at,
     seconds_since(table.c.last_sent_at).label("last_send_age_seconds"),
+    HAS_LOST_SENDS_ONLY.label("has_lost_sends_only"),
     table.c.canceled_by,
     table.c.created_at,
     table.c.creditor,
@@ -93,6 +96,7 @@ def wire_of(row: Row[Any]) -> WireRecord:
         send_age_seconds=row.send_age_seconds,
         last_sent_at=row.last_sent_at,
         last_send_age_seconds=row.last_send_age_seconds,
+        has_lost_sends_only=row.has_lost_sends_only,
         canceled_by=row.canceled_by,
         created_at=row.created_at,
         creditor=None if row.creditor is None else msgspec.convert(row.creditor, Creditor),

@@ -26,6 +26,7 @@ from sqlalchemy import (
     func,
     insert,
     not_,
+    or_,
     select,
     update,
 )
@@ -41,7 +42,7 @@ from libs.persistence.continuity import Compared
 from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
-from services.payments.repository.stored_wires import BY_IDS, SELECT, wire_of
+from services.payments.repository.stored_wires import BY_IDS, HAS_LOST_SENDS_ONLY, SELECT, wire_of
 from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
@@ -148,7 +149,7 @@ _SAVE = select(func.count()).select_from(_saved).add_cte(_history_written)
 # A wire has its mark before it is sent, or was brought to a later state by what the bank reports. The bank had accepted
 # it by the time when its command was final; that of a wire that waits for approval is final before anything is sent.
 _NOT_SENT = and_(
-    table.c.send_begun_at.is_(None),
+    or_(table.c.send_begun_at.is_(None), HAS_LOST_SENDS_ONLY),
     table.c.state.in_([state.value for state in UNSENT]),
 )
 _COMPARED = (

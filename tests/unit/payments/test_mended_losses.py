@@ -17,9 +17,9 @@ from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.lost_history import has_lost_history
 from libs.providers.newest_records import NewestPage
 from services.payments.repository import sends, wires
-from tests.support.database_life import distrusted
+from tests.support.database_life import distrusted, trust_life
 from tests.unit.payments.bench import COMMAND, TRANSIT_SECONDS, Bench
-from tests.unit.payments.test_lost_history import accepted_before
+from tests.unit.payments.test_lost_history import OPERATOR, accepted_before, approve_as
 
 pytestmark = pytest.mark.usefixtures("a_customer_of_its_own", "gone_back")
 
@@ -108,6 +108,55 @@ async def test_an_approved_wire_whose_approval_was_lost_opens_a_case_as_it_is_ap
     await bench.approve(transaction_id, second)
     await check(bench, transaction_id)
 
+    assert await cases(bench) == [[f"core: {transaction_id}"]]
+
+
+async def look_up_in_vain(bench: Bench, leased: inbox.Leased) -> None:
+    """A first drive, whose look-up gets no answer."""
+    bench.core.faults["error"] = 1
+    with pytest.raises(OutcomePending):
+        await bench.send(leased, attempt=1)
+    bench.core.heal()
+
+
+@pytest.mark.parametrize("first", ["the check", "a drive", "the feed"])
+async def test_a_lost_send_opens_a_case_also_after_a_look_up_that_got_no_answer(
+    bench: Bench, first: str
+) -> None:
+    leased = await carried_out(bench, "repetition")
+    await look_up_in_vain(bench, leased)
+
+    if first != "the check":
+        await mend(bench, first.removeprefix("the ").removeprefix("a "), leased)
+    await check(bench, leased.command_id)
+
+    assert await cases(bench) == [[f"core: {leased.command_id}"]]
+
+
+async def test_the_bank_is_asked_first_about_a_wire_of_the_lost_time_also_once_nothing_is_in_doubt(
+    bench: Bench,
+) -> None:
+    leased = await bench.accepted()
+    await look_up_in_vain(bench, leased)
+    asked_before = bench.core.received["get_wire"]
+    await trust_life(bench.database)
+
+    await bench.send(leased)
+
+    assert bench.core.received["get_wire"] > asked_before
+    assert bench.core.executed == {str(leased.command_id): 1}
+
+
+async def test_a_lost_approval_opens_a_case_also_where_an_operator_has_approved_the_wire_meanwhile(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    bench.core.carry_out_before(str(transaction_id), COMMAND)
+    approved = await approve_as(OPERATOR, bench, transaction_id)
+
+    await check(bench, transaction_id)
+
+    assert approved.is_pending
     assert await cases(bench) == [[f"core: {transaction_id}"]]
 
 
