@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import aiohttp
 from yarl import URL
 
@@ -12,6 +14,11 @@ from libs.tls import client_context
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 CONNECT_SECONDS = 2.0
 KEEP_ALIVE_SECONDS = 30
+UNACKNOWLEDGED_SECONDS = 15
+"""After which the kernel gives up data that the peer has not acknowledged. Without this bound it goes on sending for
+some 100 s, also what was written to a connection that is closed since, so that a write arrives after the longest
+transit that `Capabilities` promise.
+"""
 
 
 def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.ClientSession:
@@ -27,11 +34,19 @@ def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.Cli
             limit=connections,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             ssl=client_context(ca_file) if ca_file else True,
+            socket_factory=_bounded_socket,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,
     )
+
+
+def _bounded_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol, _, _ = address
+    bounded = socket.socket(family, kind, protocol)
+    bounded.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_SECONDS * 1000)
+    return bounded
 
 
 def note_response(method: str, url: URL, status: int) -> None:

@@ -45,7 +45,8 @@ class Settings(CommandSettings, ProviderSettings):
     """
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=3600)
     """A request takes effect at a provider no later than this time after it was sent. Younger sends of unknown outcome
-    keep a refusal of a later send from counting.
+    keep a refusal of a later send from counting. Not less than 30 in production: so late our own connections may
+    deliver it.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
     """Connections of each of two pools, at most (`libs.persistence.engine`). One of asyncpg's renews the lease of the

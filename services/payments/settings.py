@@ -31,7 +31,7 @@ class Settings(CommandSettings, ProviderSettings):
     """
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=24 * 3600)
     """The longest time from a send to its effect at core banking. After it, the refusal of a later send is final when
-    the bank does not know the earlier send.
+    the bank does not know the earlier send. Not less than 30 in production: so late our own connections may deliver it.
     """
     approval_business_days: int = Field(default=5, ge=1, le=90)
     """A wire that waits for approval is canceled after this many business days."""
