@@ -11,7 +11,13 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import bindparam, func, literal, select
 
-from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound, Unavailable
+from libs.contracts.errors import (
+    ApproverIsInitiator,
+    InvalidState,
+    NotFound,
+    OutcomePending,
+    Unavailable,
+)
 from libs.contracts.payments_operations import APPROVE_WIRE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
@@ -58,6 +64,7 @@ async def approve(
     Raises:
         InvalidState: it does not wait for approval, or no longer. An operator may approve it late while this database
             may lack an approval that it had: the bank is asked about it before it is sent.
+        OutcomePending: the time for approval is over, and this database may lack the customer's own approval.
         ApproverIsInitiator: the principal asked for the wire.
         LimitExceeded: a limit is exceeded now.
     """
@@ -65,9 +72,10 @@ async def approve(
     _require_decidable(wire, principal)
     if wire.approval_expires_at is not None and wire.approval_expires_at <= now:
         # Of a database that went back it may be the approval that is missing, while the bank carried the wire out.
-        is_mended = principal.operator is not None and await has_lost_history(connection)
-        if not is_mended:
+        if not await has_lost_history(connection):
             raise InvalidState("The wire waited for approval for too long.")
+        if principal.operator is None:
+            raise OutcomePending
     await policies.lock_limits(connection, wire.tenant, wire.customer_id)
     await rules.require_within_limits(connection, wire, now)
     pending = states.advance(

@@ -113,21 +113,43 @@ async def test_a_wire_that_waited_for_days_is_sent_while_a_restarted_database_is
     assert bench.core.received["send_wire"] == 1
 
 
-async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_was_lost(
-    bench: Bench,
-) -> None:
+async def waited_too_long(bench: Bench) -> UUID:
     transaction_id = await bench.waiting()
     async with bench.database.transaction() as connection:
         late = "UPDATE wires SET approval_expires_at = now() - interval '1 hour' WHERE transaction_id = :id"
         await connection.execute(text(late), {"id": transaction_id})
+    return transaction_id
+
+
+async def test_that_the_time_is_over_is_no_final_answer_to_an_approval_that_was_lost(
+    bench: Bench,
+) -> None:
+    """The bank carried the wire out, and its approver repeats the approval as asked to after a restore."""
+    transaction_id = await waited_too_long(bench)
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+    approval = await bench.accepted_approval(transaction_id, second)
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        with pytest.raises(OutcomePending):
+            await bench.approve(transaction_id, second, leased=approval)
+
+    with pytest.raises(InvalidState):
+        await bench.approve(transaction_id, second, leased=approval, attempt=2)
+
+
+async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_was_lost(
+    bench: Bench,
+) -> None:
+    transaction_id = await waited_too_long(bench)
 
     with pytest.raises(InvalidState):
         await approve_as(OPERATOR, bench, transaction_id)
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
     async with distrusted(bench.database, lost_seconds=5, began_seconds=5):
-        with pytest.raises(InvalidState):
+        with pytest.raises(OutcomePending):
             await bench.approve(transaction_id, second)
         approved = await approve_as(OPERATOR, bench, transaction_id)
+        with pytest.raises(InvalidState):
+            await bench.approve(transaction_id, second)
 
     assert approved.state is WireState.PENDING_SUBMISSION
     async with bench.database.transaction() as connection:
