@@ -134,8 +134,9 @@ def resolve(
     reported of it may have come while the database lacked it.
 
     A decision is for a wire whose outcome is not known, after the bank was asked by other means: it ends the wire's
-    send for good, and stays in the wire's history with its reason. While the last send may still arrive at the bank, a
-    wire is not rejected: sending stops, and the answer says from when on to decide again.
+    send for good, and stays in the wire's history with its reason. It is refused where the bank says otherwise.
+    While the last send may still arrive at the bank, a wire is not rejected: sending stops, and the answer says from
+    when on to decide again.
 
     Such as `bankside wires resolve TRANSACTION_ID`, or `bankside wires resolve TRANSACTION_ID --as submitted
     --reason "the bank confirmed it by telephone"`.

@@ -75,8 +75,9 @@ RESOLVE = Action(
     operation=o.RESOLVE_WIRE,
     effect="Says what the bank did with this wire, for good: `submitted` and `rejected` stand in its history, which its"
     " customer sees, and the customer is told by events. `ask` asks the bank again; a wire that is submitted is brought"
-    " into the state that it has there. Look at the bank's own side first. After a refusal of `rejected`, do not choose"
-    " `ask` before you have decided: it ends the hold of the wire, and payments may send it again.",
+    " into the state that it has there. Look at the bank's own side first: a decision that the bank's answer"
+    " contradicts is refused. After a refusal of `rejected`, do not choose `ask` before you have decided: it ends the"
+    " hold of the wire, and payments may send it again.",
     done="The wire is resolved.",
     done_by=_asked,
     when=_may_be_resolved,

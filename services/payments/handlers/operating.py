@@ -127,8 +127,8 @@ class OperatingWires:
         decision = DECISIONS[command.decision]
         with naming(transaction_id):
             known = await self._find(transaction_id)
-            if decision is WireState.REJECTED and known is not None and known.is_unknown:
-                await self._require_not_taken(known, deadline)
+            if decision is not None and known is not None and known.is_unknown:
+                await self._require_not_contradicted(known, decision, deadline)
             if decision is None and known is not None and known.state is WireState.SUBMITTED:
                 wire = await record_shown(
                     self._database,
@@ -247,22 +247,29 @@ class OperatingWires:
             )
         return self._transit_seconds
 
-    async def _require_not_taken(self, wire: WireRecord, deadline: float) -> None:
-        """Before a wire is rejected by an operator, who may have looked at the bank before a send that it took. A bank
-        that gives no answer says nothing: the operator has looked by other means.
+    async def _require_not_contradicted(
+        self, wire: WireRecord, decision: WireState, deadline: float
+    ) -> None:
+        """Before the decision of an operator, who may have looked at the bank before a send that it took, or for
+        another wire. A bank that gives no answer says nothing: the operator has looked by other means.
 
         Raises:
-            InvalidState: the bank has the wire, and has not refused it.
+            InvalidState: it would be rejected, and the bank has it and has not refused it; or it would be submitted,
+                and the bank does not have it.
         """
         try:
             shown = await self._core.look_up(wire.transaction_id, _patience(deadline))
         except BanksideError:
             return
-        if shown is None or shown.state in _NOT_CARRIED_OUT or not shown.is_of(wire):
-            return
-        raise InvalidState(
-            f"The bank has the wire as {shown.state}. Have it asked instead, without a decision."
-        )
+        if decision is WireState.SUBMITTED:
+            if shown is None:
+                raise InvalidState("The bank does not have the wire.")
+            if not shown.is_of(wire):
+                raise InvalidState("The bank has another wire under the id.")
+        elif shown is not None and shown.is_of(wire) and shown.state not in _NOT_CARRIED_OUT:
+            raise InvalidState(
+                f"The bank has the wire as {shown.state}. Have it asked instead, without a decision."
+            )
 
     async def _find(self, transaction_id: UUID) -> WireRecord | None:
         async with self._database.snapshot() as connection:

@@ -289,14 +289,52 @@ async def test_what_the_bank_does_not_show_as_carried_out_can_be_rejected(
     assert wire.state is WireState.REJECTED
 
 
-async def test_a_wire_is_rejected_also_while_the_bank_gives_no_answer(bench: Bench) -> None:
+@pytest.mark.parametrize("decision", ["submitted", "rejected"])
+async def test_a_wire_is_decided_on_also_while_the_bank_gives_no_answer(
+    bench: Bench, decision: str
+) -> None:
     send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
     await bench.let_go(send)
     bench.core.faults["error"] = 1
 
-    wire = await resolve(bench, str(send.command_id), "rejected")
+    wire = await resolve(bench, str(send.command_id), decision)
 
-    assert wire.state is WireState.REJECTED
+    assert wire.state == decision
+
+
+@pytest.mark.parametrize(
+    ("at_bank", "detail"),
+    [
+        (None, "The bank does not have the wire."),
+        (Decimal(9), "The bank has another wire under the id."),
+    ],
+    ids=["none", "another wire"],
+)
+async def test_a_wire_that_the_bank_does_not_have_is_not_submitted(
+    bench: Bench, at_bank: Decimal | None, detail: str
+) -> None:
+    send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
+    await bench.let_go(send)
+    transaction_id = str(send.command_id)
+    if at_bank is not None:
+        bench.core.carry_out_before(transaction_id, COMMAND.model_copy(update={"amount": at_bank}))
+
+    with pytest.raises(InvalidState) as refused:
+        await resolve(bench, transaction_id, "submitted")
+
+    assert refused.value.detail == detail
+    assert (await bench.found(send)).is_unknown
+    assert await entries(bench, transaction_id) == []
+
+
+async def test_a_wire_that_the_bank_has_is_submitted_as_an_operator_decides(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
+    await bench.let_go(send)
+    bench.core.carry_out_before(str(send.command_id), COMMAND)
+
+    wire = await resolve(bench, str(send.command_id), "submitted")
+
+    assert (wire.state, wire.reason) == (WireState.SUBMITTED, WireReason.DECIDED_BY_OPERATOR)
 
 
 async def test_a_wire_that_is_held_is_audited_with_the_reason(bench: Bench) -> None:
