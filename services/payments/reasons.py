@@ -13,6 +13,10 @@ from libs.providers.outcomes import Refused
 
 LONGEST_REASON = 255
 REJECTED = "The bank refused the wire: no money has moved, and the wire is recorded as rejected."
+REJECTED_BY_OPERATOR = (
+    "An operator found that the bank has not carried out the wire: no money has moved, and the wire is recorded as"
+    " rejected. The last step of its history says how that is known."
+)
 
 _CODES = frozenset(code.value for code in WireReason)
 _ERRORS: dict[str, type[e.BanksideError]] = {
@@ -98,4 +102,7 @@ def error_of(
     if detail is not None:
         extra["reason_detail"] = detail
     precise = None if reason is None else _ERRORS.get(reason)
-    return precise(extra=extra) if precise else e.ProviderRefused(REJECTED, extra=extra)
+    if precise:
+        return precise(extra=extra)
+    is_decided = reason is WireReason.DECIDED_BY_OPERATOR
+    return e.ProviderRefused(REJECTED_BY_OPERATOR if is_decided else REJECTED, extra=extra)

@@ -34,12 +34,15 @@ def test_a_refusal_is_answered_by_its_reason(
         verdict_reply(refused)
 
 
-def test_an_operators_rejection_is_answered_as_a_refusal() -> None:
+def test_an_operators_rejection_is_answered_as_that_and_not_as_the_banks() -> None:
     why = Why(WireReason.DECIDED_BY_OPERATOR, comment="The bank said so by phone.")
     refused = states.advance(wire(), WireState.REJECTED, at=T0, why=why)
 
-    with pytest.raises(e.ProviderRefused):
+    with pytest.raises(e.ProviderRefused) as answer:
         verdict_reply(refused)
+
+    assert answer.value.detail.startswith("An operator found that the bank has not carried out")
+    assert answer.value.extra["reason"] == "decided_by_operator"
 
 
 def test_an_accepted_wire_is_answered_as_accepted_also_when_it_was_rejected_later() -> None:
