@@ -188,4 +188,4 @@ class CommandConsumer:
         except Exception as error:
             # Left unacked it would occupy a place of the prefetch for ever.
             self._log.error("not_refused", reason=reason, exc_info=error)
-            await settle(message.requeue(), self._log)
+            await settle(message.reject(), self._log)

@@ -198,4 +198,4 @@ class EventConsumer:
         except Exception as error:
             # It must not end the process, and the next one after it. No ack of later events may delete it, either.
             self._log.error("not_refused", reason=reason, exc_info=error)
-            await settle(message.requeue(), self._log)
+            await settle(message.reject(), self._log)

@@ -139,7 +139,10 @@ class Relay:
     async def _until_recorded(self) -> bool:
         """Whether this process recorded events; otherwise it is time to poll."""
         now = asyncio.get_running_loop().time()
-        seconds = POLL_SECONDS if now < self._others_until else QUIET_POLL_SECONDS
+        seconds = POLL_SECONDS
+        if now >= self._others_until:
+            # Unroutable events that are due follow each other from poll to poll.
+            seconds = min(QUIET_POLL_SECONDS, max(POLL_SECONDS, self._unroutable_at - now))
         try:
             async with asyncio.timeout(seconds):
                 await self._database.events_recorded.wait()

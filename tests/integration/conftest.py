@@ -44,8 +44,8 @@ def recycled(infrastructure: Infrastructure) -> Iterator[RecycledDatabase]:
 
 
 @pytest.fixture(scope="session")
-def recycled_vhost(recycled: RecycledDatabase) -> RecycledVhost:
-    return RecycledVhost(recycled.environment)
+def recycled_vhost(infrastructure: Infrastructure) -> RecycledVhost:
+    return RecycledVhost(infrastructure)
 
 
 @pytest_asyncio.fixture
@@ -62,10 +62,12 @@ async def fresh_environment(
         lambda: shared.cluster,
     )
     yield environment
-    if "amqp_url" in vars(environment):
-        await recycled_vhost.empty()
-    if "database_urls" in vars(environment):
-        await recycled.empty()
+    try:
+        if "amqp_url" in vars(environment):
+            await recycled_vhost.empty()
+    finally:
+        if "database_urls" in vars(environment):
+            await recycled.empty()
 
 
 @pytest_asyncio.fixture

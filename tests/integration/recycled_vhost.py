@@ -9,26 +9,32 @@ import aio_pika
 
 from libs.contracts.table import SERVICES
 from libs.messaging.topology import EVENT_CONSUMERS, declare_events, queues_of
-from tests.support.infrastructure import Environment
+from tests.support.infrastructure import Environment, Infrastructure
 
 QUEUES = tuple(queue for service in SERVICES for queue in queues_of(service))
 
 
 class RecycledVhost:
-    """The virtual host of `environment`. Queues that a test makes by itself have to be exclusive."""
+    """Queues that a test makes by itself have to be exclusive."""
 
-    def __init__(self, environment: Environment) -> None:
-        self._environment = environment
+    def __init__(self, infrastructure: Infrastructure) -> None:
+        self._infrastructure = infrastructure
+        self._environment: Environment | None = None
 
     def url(self) -> str:
         """It is made when this is asked for first."""
+        if self._environment is None:
+            self._environment = self._infrastructure.create()
         return self._environment.amqp_url
 
     async def empty(self) -> None:
         """As the definitions left it, for the next test. No process of this one may declare a queue any more."""
-        connection = await aio_pika.connect(self.url())
+        url, environment = self.url(), self._environment
+        self._environment = None  # where it cannot be emptied, the next test has another one
+        connection = await aio_pika.connect(url)
         async with connection, connection.channel() as channel:
             for queue in QUEUES:
                 await channel.queue_delete(queue)
             for service in EVENT_CONSUMERS:
                 await declare_events(channel, service)
+        self._environment = environment

@@ -339,6 +339,8 @@ async def test_an_event_that_no_queue_took_is_published_once_one_does_in_its_ord
     fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(relaying, "UNROUTABLE_SECONDS", 0.2)
+    monkeypatch.setattr(relaying, "OTHERS_SECONDS", 0.0)
+    monkeypatch.setattr(relaying, "QUIET_POLL_SECONDS", 3600.0)
     amqp_url = fresh_environment.amqp_url
 
     async def none_is_set_aside() -> bool:

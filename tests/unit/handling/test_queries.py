@@ -47,12 +47,11 @@ async def test_queries_that_look_expired_are_counted_and_one_line_says_how_late_
 
     after = REGISTRY.get_sample_value("bankside_handled_seconds_count", labels)
     assert after == before + 3
-    assert logs == [
-        {
-            "event": "query_expired",
-            "log_level": "warning",
-            "operation": FIND_CUSTOMER.name,
-            "late_seconds": 7.0,
-            "left_out": 0,
-        }
-    ]
+    [line] = logs
+    assert line.pop("late_seconds") >= 7
+    assert line == {
+        "event": "query_expired",
+        "log_level": "warning",
+        "operation": FIND_CUSTOMER.name,
+        "left_out": 0,
+    }
