@@ -23,6 +23,7 @@ from sqlalchemy import (
     delete,
     exists,
     func,
+    literal,
     literal_column,
     not_,
     or_,
@@ -189,12 +190,21 @@ _HAS_OPEN_COMMAND = exists().where(
     inbox.c.finished_at.is_(None),
     inbox.c.ordering_key == _T.tenant + "/" + cast(_T.customer_id, Text),
 )
+_REFUSED = saga_steps.alias("refused")
+# What its other steps made stays at the provider: by these it is known whose it is (`holders.other_holder`).
+_IS_NOT_TAKEN_BACK = exists().where(
+    _REFUSED.c.saga_id == _T.saga_id,
+    _REFUSED.c.compensation,
+    # As in the condition of the partial index.
+    _REFUSED.c.state == literal("refused", literal_execute=True),
+    _REFUSED.c.settled_at.is_(None),
+)
 _PAST = (
     select(_T.saga_id, _T.name)
     .where(
         # Unlike `clock_timestamp()`, it is stable, so that the index is used.
         _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval),
-        or_(_T.settled_at.is_not(None), not_(and_(_T.compensation, _T.state == "refused"))),
+        not_(_IS_NOT_TAKEN_BACK),
         not_(_IS_UNOPENED),
         not_(_HAS_OPEN_COMMAND),
     )
@@ -416,7 +426,7 @@ async def purge(connection: AsyncConnection, *, days: int) -> int:
     """Delete a batch of steps whose outcome was recorded more than `days` ago; how many.
 
     Kept are those of a saga that may still run again, which is one of a customer that is pending or has a command open;
-    and refused compensations that no operator has seen to.
+    and those of a saga with a refused compensation that no operator has seen to.
     """
     deleted = await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
     return deleted.rowcount

@@ -16,7 +16,7 @@ from libs.persistence.leased_writes import LeasedValue
 from libs.providers.outcomes import Reason
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository import step_cases, steps
+from services.onboarding.repository import holders, step_cases, steps
 from services.onboarding.repository.step_commits import Advance, Intent, StepDone, advance
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.repository.store import Store
@@ -143,6 +143,28 @@ async def test_a_refused_compensation_stays_until_an_operator_has_seen_to_it(
 
     assert (before, settled, again) == (0, True, False)
     assert await purge(shelf) == 1
+
+
+async def test_the_steps_of_a_refused_compensation_stay_with_it_so_that_its_records_are_known(
+    shelf: Database, store: Store
+) -> None:
+    saga, another = await new_saga(shelf, store), uuid4()
+    await add_step(shelf, saga, "create_core_business", days=DAYS + 1)
+    await add_step(shelf, saga, "close_core_business", days=DAYS + 1, refused=True)
+    async with shelf.transaction() as connection:
+        await connection.execute(
+            text(
+                """UPDATE saga_steps SET result = '{"core_id": "cus_theirs"}' WHERE state = 'done'"""
+            )
+        )
+
+    purged = await purge(shelf)
+    async with shelf.transaction() as connection:
+        holder = await holders.other_holder(connection, "cus_theirs", another)
+        await step_cases.settle(connection, saga.saga_id, "close_core_business")
+
+    assert (purged, holder) == (0, str(saga.customer_id))
+    assert await purge(shelf) == 2
 
 
 async def test_one_batch_is_bounded(
