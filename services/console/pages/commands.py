@@ -30,8 +30,10 @@ ABANDON = Action(
     path="/commands/{command_id}/abandon",
     operation=o.ABANDON_COMMAND,
     carries=("service",),
-    effect="Ends a parked command for good: it is never carried out, and a request that repeats it is answered"
-    " `abandoned`. It is refused where something was sent of which the outcome is not known.",
+    effect="Ends a parked command for good: it is never carried out, a request that repeats it is answered `abandoned`,"
+    " and nothing is taken back at a provider. It is refused while the outcome of a step or a wire is not known, for an"
+    " onboarding whose customer is pending, for a decision that has begun to open its customer, and for a wire that is"
+    " pending.",
     done="The command is abandoned.",
     when=_is_parked,
     danger=True,

@@ -37,6 +37,9 @@ _CAN_BE_RESOLVED = and_(
     _T.state == literal("intended", literal_execute=True),
     or_(_T.first_sent_at.is_not(None), _T.resolution.is_not(None)),
 )
+_FIND_UNKNOWN_OF = (
+    select(_T.saga_id, _T.name).where(_T.command_id == bindparam("of_command"), IS_UNKNOWN).limit(1)
+)
 _SETTLE = (
     update(saga_steps)
     .where(_IS_THE_STEP, IS_REFUSED_COMPENSATION)
@@ -125,6 +128,12 @@ async def find_unknown(connection: AsyncConnection, saga_id: UUID, name: str) ->
     rows = await connection.execute(_FIND_UNKNOWN, {"of_saga": saga_id, "of_name": name})
     row = rows.first()
     return None if row is None else UnknownStep(*row)
+
+
+async def find_unknown_of(connection: AsyncConnection, command_id: UUID) -> tuple[UUID, str] | None:
+    """Saga and name of a step of unknown outcome that the command was the last to attempt; None: it has none."""
+    row = (await connection.execute(_FIND_UNKNOWN_OF, {"of_command": command_id})).first()
+    return None if row is None else (row.saga_id, row.name)
 
 
 async def resolve(

@@ -17,8 +17,11 @@ from libs.persistence import parking
 from libs.providers.outcomes import Absent, Accepted, NotSent, Unknown
 from services.onboarding.models import Verification
 from services.onboarding.ports import CoreCustomer
+from services.onboarding.repository.step_cases import Resolution
+from services.onboarding.resolving import resolve_step
 from tests.integration.onboarding.desk import application, bank_account, business
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
+from tests.integration.onboarding.steps import ANN
 from tests.integration.tables import finish
 from tests.support.people import new_ein
 
@@ -46,6 +49,49 @@ async def test_a_change_does_not_overtake_one_that_waits_for_an_operator(
 
     assert handling.bank.calls["update_customer"] == ["send", "find"]
     assert handling.bank.calls["update"] == ["send"], "nothing of the second one was sent"
+
+
+@pytest.mark.parametrize(
+    ("decision", "result"),
+    [("absent", None), ("refused", None), ("done", {"core_id": "cus_changed"})],
+)
+async def test_a_change_is_not_abandoned_before_an_operator_has_decided_on_its_step(
+    handling: Handling, decision: Resolution, result: dict[str, str] | None
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    change = UpdateBusiness.model_validate(
+        {"customer_id": str(await handling.customer_id()), "business": {"dba": "Another"}}
+    )
+    update = await handling.accept(table.UPDATE_BUSINESS.name)
+    unsent = await handling.why_not_abandoned(update)
+    handling.bank.capabilities = A_MOMENT
+    handling.bank.answers["update_customer"] += [Unknown("timed_out"), Absent()]
+    with pytest.raises(OutcomePending):
+        await handling.drive(update, change)
+    with pytest.raises(NeedsOperator):
+        await handling.drive(update, change)
+    async with handling.database.transaction() as connection:
+        await parking.park(connection, update, "Of the test.")
+    saga_id = await handling.value(
+        "SELECT DISTINCT saga_id FROM saga_steps WHERE command_id = :id", id=update.command_id
+    )
+
+    objection = await handling.why_not_abandoned(update)
+    await resolve_step(
+        handling.database,
+        ANN,
+        saga_id,
+        "update_core",
+        decision,
+        reason="seen at the bank",
+        transit_seconds=0.0,
+        result=result,
+    )
+
+    assert unsent is None
+    assert objection is not None
+    assert f"bankside sagas resolve {saga_id} update_core --as" in objection
+    assert await handling.why_not_abandoned(update) is None
 
 
 async def test_a_change_does_not_overtake_one_that_was_parked_half_way_and_is_retried(
