@@ -136,7 +136,11 @@ def resolve(
             f" bankside commands retry {command_id} --reason TEXT"
         )
     else:
-        out.print(f"Its command {command_id} is not open any more: the decision is only recorded.")
+        out.print(
+            f"Its command {command_id} is not open any more: the decision is only recorded.\n"
+            "Of an update, providers may have the change, which Bankside does not have. Restore it there, or have the"
+            " partner send the same change again: an update to the value that Bankside has sends nothing."
+        )
     return 0
 
 

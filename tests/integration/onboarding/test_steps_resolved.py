@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.exact_json import encode
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
@@ -28,6 +29,7 @@ from tests.integration.onboarding.steps import (
     TRANSIT_SECONDS,
     Steps,
 )
+from tests.integration.tables import finish
 from tests.support.answered_operators import NAME, AnsweredOperators
 from tests.support.infrastructure import Environment
 
@@ -197,6 +199,26 @@ async def test_operators_list_and_resolve_steps_by_the_command_line(
     assert await listed() == []
     row = await steps.row()
     assert (row.resolved_by, row.resolution_reason) == (NAME, "by telephone")
+
+
+async def test_a_decision_on_a_command_that_is_over_says_that_providers_may_have_its_change(
+    steps: Steps, environment: Environment
+) -> None:
+    steps.write.answers += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await steps.drive()
+    await finish(steps.database, steps.leased)
+    operator = AnsweredOperators(environment, {"onboarding": handlers})
+    answer = encode({"account_id": f"acc_{uuid4().hex}", "account_number": "7000000001"}).decode()
+
+    done = await operator.run(
+        *("sagas", "resolve", str(steps.name.saga_id), STEP, "--as", "done"),
+        *("--result", answer, "--reason", "by telephone"),
+    )
+
+    told = " ".join(done.out.split())
+    assert "is not open any more: the decision is only recorded." in told
+    assert "an update to the value that Bankside has sends nothing" in told
 
 
 async def test_operators_settle_a_refused_compensation_by_the_command_line(
