@@ -131,7 +131,7 @@ class Logins:
         try:
             attempt = await self._lock_out.begin(name, counted_as(address))
         except RateLimited as locked:
-            self._refused(principal, None, locked, address)
+            self._refused(principal, None, locked)
             raise
         async with self._database.transaction() as connection:
             login = await repository.find_login(connection, name)
@@ -145,7 +145,7 @@ class Logins:
             opened = await self._open(principal, login, code)
         if opened is None:
             refusal = LoginRefused()
-            self._refused(principal, login, refusal, address)
+            self._refused(principal, login, refusal)
             raise refusal
         await self._lock_out.forget(attempt)
         return opened
@@ -277,12 +277,17 @@ class Logins:
         ]
         return max(steps, default=None)
 
-    def _refused(
-        self, principal: Principal, login: Login | None, error: BanksideError, address: str
-    ) -> None:
+    def _refused(self, principal: Principal, login: Login | None, error: BanksideError) -> None:
         """A name that no operator has is not kept: it may be a password."""
         actor = f"operator:{login.operator}" if login else principal.subscription_key
-        self._refusals.known(error, counted_as(address), actor, LOG_IN_ACTION)
+        self._refusals.known(
+            error,
+            counted_as(principal.address or ""),
+            actor,
+            LOG_IN_ACTION,
+            key=principal.subscription_key,
+            browser=counted_as(principal.browser) if principal.browser else None,
+        )
 
 
 def provisioning_uri(operator: str, secret: str) -> str:

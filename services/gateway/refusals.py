@@ -6,7 +6,7 @@ so that many refusals of one of them hide none of another:
 
 | groups | a further one is counted by |
 |---|---|
-| up to `GROUPS` | address, actor, action, code |
+| up to `GROUPS` | address, actor, action, code; of a log-in key and browser as well |
 | up to twice as many | actor and code, with the action `SEVERAL` |
 | beyond | action and code |
 """
@@ -42,6 +42,8 @@ class _Group(NamedTuple):
     actor: str
     action: str
     code: str
+    key: str | None = None
+    browser: str | None = None
 
 
 class Refusals:
@@ -58,10 +60,21 @@ class Refusals:
         key = "" if claimed_key is None or isinstance(error, _OF_NO_KEY) else claimed_key
         _count(self._strangers, _Group(address, key, AUTHENTICATION, error.code))
 
-    def known(self, error: BanksideError, address: str, actor: str, operation: str) -> None:
-        """Count a request whose sender is known and may not do this; `actor` as `Principal.actor`."""
+    def known(
+        self,
+        error: BanksideError,
+        address: str,
+        actor: str,
+        operation: str,
+        *,
+        key: str | None = None,
+        browser: str | None = None,
+    ) -> None:
+        """Count a request whose sender is known and may not do this; `actor` as `Principal.actor`, `key` and `browser`
+        as of `Entry`.
+        """
         counts = self._operators if actor.startswith(_OPERATOR) else self._keys
-        _count(counts, _Group(address, actor, operation, error.code))
+        _count(counts, _Group(address, actor, operation, error.code, key, browser))
 
     async def write_for_ever(self) -> NoReturn:
         await repeat("refusals", self.write, WRITE_SECONDS)
@@ -99,4 +112,6 @@ def _entry(group: _Group, count: int) -> Entry:
         outcome=group.code,
         subject={"count": count},
         address=group.address,
+        key=group.key,
+        browser=group.browser,
     )

@@ -214,6 +214,21 @@ async def test_the_audit_has_the_consoles_key_and_where_it_says_that_the_browser
     assert {entry["address"] for entry in recorded} == {"127.0.0.1"}
 
 
+async def test_a_refused_log_in_is_audited_with_the_consoles_address_and_the_browsers_apart(
+    desk: Desk, person: Person
+) -> None:
+    for said in ("203.0.113.12", "2001:db8:78::1", "no address"):
+        refused = await person.log_in("guess", address=said)
+        assert verdict(refused) == (403, "login_refused")
+
+    assert await refusals(desk, person.name, 3) == {"login_refused": 3}
+
+    recorded = await entries(desk, person.name)
+    assert {entry.get("browser") for entry in recorded} == {"203.0.113.12", "2001:db8:78::", None}
+    assert {entry["key"] for entry in recorded} == {person.console.key.subscription_key}
+    assert {entry["address"] for entry in recorded} == {"127.0.0.1"}
+
+
 async def test_what_an_operator_is_refused_at_the_console_is_audited_under_the_operators_name(
     desk: Desk,
 ) -> None:
