@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Double, Interval, any_, bindparam, false, func, null, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Interval,
+    any_,
+    bindparam,
+    false,
+    func,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.wires import WireState
@@ -17,6 +28,11 @@ from services.payments.models import WireRecord
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
+
+def _seconds(count: ColumnElement[float] | float) -> ColumnElement[timedelta]:
+    return func.make_interval(0, 0, 0, 0, 0, 0, count, type_=Interval)
+
+
 _IS_PENDING = (
     table.c.transaction_id == bindparam("id"),
     table.c.state == WireState.PENDING_SUBMISSION.value,
@@ -26,7 +42,8 @@ _BEGIN_SEND = (
     .where(*_IS_PENDING)
     .values(
         send_begun_at=func.coalesce(table.c.send_begun_at, func.statement_timestamp()),
-        last_sent_at=func.statement_timestamp(),
+        # Not before the first one, also where the clock of the server that took over is behind.
+        last_sent_at=func.greatest(func.statement_timestamp(), table.c.send_begun_at),
     )
 )
 _WITHDRAW_SEND = update(table).where(*_IS_PENDING).values(send_begun_at=null(), last_sent_at=null())
@@ -35,13 +52,15 @@ _SET_LAST_SENT_AT = (
 )
 
 _LOST_SECONDS = func.lost_history_seconds(type_=Double)
-# Where nothing is in doubt any more, the mark is of now.
 _MARK_LOST_SENDS = (
     update(table)
     .where(*_IS_PENDING)
     .values(
-        last_sent_at=func.clock_timestamp()
-        - func.make_interval(0, 0, 0, 0, 0, 0, func.coalesce(_LOST_SECONDS, 0.0), type_=Interval)
+        last_sent_at=func.least(
+            func.clock_timestamp() - _seconds(func.coalesce(_LOST_SECONDS, 0.0)),
+            # Before it, also where the life that lost the send was not seen yet.
+            table.c.send_begun_at - _seconds(0.000001),
+        )
     )
 )
 _LOST_HISTORY = select(

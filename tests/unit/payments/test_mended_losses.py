@@ -16,8 +16,8 @@ from libs.persistence import continuity, inbox
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.lost_history import has_lost_history
 from libs.providers.newest_records import NewestPage
-from services.payments.repository import sends, wires
-from tests.support.database_life import distrusted, trust_life
+from services.payments.repository import send_marks, sends, wires
+from tests.support.database_life import distrust_life, distrusted, trust_life
 from tests.unit.payments.bench import COMMAND, TRANSIT_SECONDS, Bench
 from tests.unit.payments.test_lost_history import OPERATOR, accepted_before, approve_as
 
@@ -131,6 +131,43 @@ async def test_a_lost_send_opens_a_case_also_after_a_look_up_that_got_no_answer(
     await check(bench, leased.command_id)
 
     assert await cases(bench) == [[f"core: {leased.command_id}"]]
+
+
+async def test_a_lost_send_opens_a_case_also_after_a_look_up_before_the_life_was_seen(
+    bench: Bench,
+) -> None:
+    leased = await carried_out(bench, "repetition")
+    async with bench.database.transaction() as connection:
+        await connection.execute(
+            text("DELETE FROM database_life WHERE started_at = pg_postmaster_start_time()")
+        )
+    await look_up_in_vain(bench, leased)
+
+    await distrust_life(bench.database, lost_seconds=TRANSIT_SECONDS + 1, began_seconds=60)
+    await check(bench, leased.command_id)
+
+    assert await cases(bench) == [[f"core: {leased.command_id}"]]
+
+
+async def test_a_known_send_that_begins_again_by_a_clock_that_is_behind_opens_no_case(
+    bench: Bench,
+) -> None:
+    leased = await bench.wire(first_sent_seconds_ago=90)
+    bench.core.carry_out_before(str(leased.command_id), COMMAND)
+    async with bench.database.transaction() as connection:
+        await connection.execute(
+            text(
+                "UPDATE wires SET send_begun_at = clock_timestamp() + interval '1 hour',"
+                " last_sent_at = clock_timestamp() + interval '1 hour' WHERE transaction_id = :id"
+            ),
+            {"id": leased.command_id},
+        )
+        await wires.lock(connection, [leased.command_id])
+        await send_marks.begin_send(connection, leased.command_id)
+
+    await check(bench, leased.command_id)
+
+    assert await cases(bench) == []
 
 
 async def test_the_bank_is_asked_first_about_a_wire_of_the_lost_time_also_once_nothing_is_in_doubt(
