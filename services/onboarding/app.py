@@ -48,12 +48,7 @@ from services.onboarding.ordering import UNORDERED, CustomerOrdering
 from services.onboarding.providers import open_providers
 from services.onboarding.replaying import accept_anew
 from services.onboarding.repository.lookup_keys import introduce
-from services.onboarding.repository.missing import (
-    CORE,
-    IDENTITY,
-    compare_at_core,
-    compare_at_identity,
-)
+from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
 from services.onboarding.resealing import sealed_store
@@ -196,7 +191,7 @@ def continuity_of(
     went_back: Callable[[], Awaitable[None]] | None = None,
 ) -> Continuity:
     sources = [
-        NewestRecords(IDENTITY, identity, compare_at_identity),
-        NewestRecords(CORE, core, compare_at_core),
+        NewestRecords("identity", identity, compare_at_identity),
+        NewestRecords("core", core, compare_at_core),
     ]
     return Continuity(database, sources, transit_seconds=transit_seconds, went_back=went_back)

@@ -22,13 +22,11 @@ from prometheus_client import Counter
 
 from libs.contracts.errors import OutcomePending
 from libs.handling.commands import Drive, NeedsOperator
-from libs.persistence.continuity import note_missing
 from libs.providers.outcomes import Accepted, NotSent, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import Attempt, ProviderWrite, write_once
 from libs.runtime.crash import crash_point
 from services.onboarding.ids import derived
 from services.onboarding.repository import steps
-from services.onboarding.repository.missing import CORE, IDENTITY
 from services.onboarding.repository.step_commits import ADVANCE, Advance, Intent, StepDone
 from services.onboarding.repository.steps import Begun, Done, SagaName, StepRefusal
 from services.onboarding.step_answers import ANSWERS, without_number
@@ -42,16 +40,6 @@ COMPENSATIONS_REFUSED = Counter(
     "Compensations that a provider refused: an operator has to see to them",
     ("step",),
 )
-
-CREATED_AT = {
-    "verify_business": IDENTITY,
-    "verify_person": IDENTITY,
-    "create_core_business": CORE,
-    "create_core_person": CORE,
-}
-"""Steps that make what the check of a database's life compares. Others are found by what they would bring about, which
-may be so without them.
-"""
 
 AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
 Record = Callable[[Advance, AnswerT], Awaitable[Begun | None]]
@@ -200,25 +188,14 @@ class Saga:
                 outcome = Refused(reason, code)
                 if is_recorded:
                     raise StepRefused(step, reason, code)
-            case Begun(earlier, last_sent_at, shows_loss):
+            case Begun(earlier, last_sent_at):
                 crash_point(f"onboarding.{without_number(step)}.intended")
                 key = derived(self.name.saga_id, step)
                 attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, earlier)
                 outcome = await write_once(write, attempt)
                 if isinstance(outcome, Accepted) and outcome.was_found:
                     self.found.add(step)
-                    if shows_loss:
-                        await self._note_loss(step)
         return await self._conclude(step, outcome, record, following, last_sent_at)
-
-    async def _note_loss(self, step: str) -> None:
-        """The provider has what this database knows no send of. The intent, which is committed by now, keeps the check
-        of the database's life from missing it.
-        """
-        provider = CREATED_AT.get(without_number(step))
-        if provider is not None:
-            async with self.drive.transaction() as connection:
-                await note_missing(connection, provider, [str(self.name.customer_id)])
 
     async def _begin(self, step: str, *, compensation: bool) -> Done | StepRefusal | Begun:
         """Commit that an attempt at the step begins, or find what came of the step."""

@@ -29,9 +29,6 @@ from libs.persistence.tables import UUID_TYPE
 from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, persons, saga_steps
 
-IDENTITY, CORE = "identity", "core"
-"""What `libs.persistence.continuity` calls the providers that hold customers."""
-
 _C = customers.c
 
 

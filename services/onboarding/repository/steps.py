@@ -255,12 +255,10 @@ class Begun:
     Args:
         earlier: sends before this attempt; None when certainly nothing was sent.
         last_sent_at: of the last one of these.
-        shows_loss: where the provider has it, this database lost its send: it knows of none.
     """
 
     earlier: Earlier | None
     last_sent_at: datetime | None
-    shows_loss: bool
 
 
 async def take_up(
@@ -334,7 +332,7 @@ def begun(
         known is None or earlier.last_sent_seconds_ago < known.last_sent_seconds_ago
     ):
         last_sent_at = now - timedelta(seconds=earlier.last_sent_seconds_ago)
-    return Begun(earlier, last_sent_at, shows_loss=known is None and lost is not None)
+    return Begun(earlier, last_sent_at)
 
 
 async def not_sent_again(

@@ -19,7 +19,7 @@ from libs.contracts.customers import (
 )
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import AlreadyExists, NotFound, OutcomePending
-from libs.persistence import continuity, inbox
+from libs.persistence import inbox
 from services.onboarding.ids import DECISION
 from services.onboarding.ordering import ordering_key
 from tests.integration.onboarding import driving
@@ -174,30 +174,6 @@ async def test_a_customer_that_is_new_while_the_database_is_in_doubt_is_not_aske
     asking = "SELECT count(*) FROM inbox WHERE operation = :of AND principal LIKE :tenant"
     tenant = f"%{handling.principal.tenant}%".encode()
     assert await handling.value(asking, of=DECISION, tenant=tenant) == 0
-
-
-async def open_cases(handling: Handling) -> list[str]:
-    async with handling.database.transaction() as connection:
-        cases = await continuity.open_cases(connection)
-    return sorted(record for case in cases for record in case.missing_records)
-
-
-async def test_a_customer_that_was_lost_opens_a_case_as_it_is_onboarded_again(
-    handling: Handling,
-) -> None:
-    """The check of the database's life, a minute later, would find it there."""
-    command_id, command = keyed(), application()
-    await onboard(handling, command_id, command)
-    customer_id = await handling.customer_id()
-    await lose_all(handling)
-
-    async with distrusted(handling.database, lost_seconds=5, began_seconds=60):
-        await onboard(handling, command_id, command)
-        noted = await open_cases(handling)
-        await onboard(handling, keyed(), application())
-
-        assert noted == [f"core: {customer_id}", f"identity: {customer_id}"]
-        assert await open_cases(handling) == noted, "the other one is new"
 
 
 async def onboard(handling: Handling, command_id: UUID, command: OnboardCustomer) -> inbox.Leased:
