@@ -28,6 +28,7 @@ from libs.messaging.metrics import CONSUMER_RESTARTS, DEAD_LETTERS, MESSAGES_REF
 from libs.messaging.topology import commands_queue, dead_queue, queries_queue
 from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.integration.gateway.desk import calling
+from tests.integration.readiness import is_not_ready, is_ready
 from tests.integration.test_messaging import PRINCIPAL, ledger
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
@@ -115,18 +116,6 @@ async def has(channel: AbstractChannel, queue: str, count: int) -> bool:
 
 async def are_recorded(inbox: Inbox, ids: list[str]) -> bool:
     return set(inbox.recorded) >= set(ids)
-
-
-async def is_ready(broker: Broker) -> bool:
-    try:
-        await broker.ping()
-    except ConnectionError:
-        return False
-    return True
-
-
-async def is_not_ready(broker: Broker) -> bool:
-    return not await is_ready(broker)
 
 
 async def test_sessions_lost_while_the_database_is_away_count_against_no_command(

@@ -36,6 +36,7 @@ from libs.messaging.session import Session
 from libs.messaging.topology import QUERIES, declare_queries, queries_queue
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import answering, calling, carrying_out, until
+from tests.integration.readiness import is_ready
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.queues import declare_service
@@ -235,14 +236,6 @@ async def test_a_broker_that_is_cut_off_at_any_byte_of_the_beginning_is_reached_
 
 async def more_than(wire: Any, connections: int) -> bool:
     return bool(wire.connections > connections)
-
-
-async def is_ready(broker: Broker) -> bool:
-    try:
-        await broker.ping()
-    except ConnectionError:
-        return False
-    return True
 
 
 class Sealing:

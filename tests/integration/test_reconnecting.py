@@ -10,6 +10,7 @@ import pytest
 from libs.messaging import broker as broker_module
 from libs.messaging.broker import Broker
 from libs.messaging.session import Session
+from tests.integration.readiness import is_ready
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
@@ -37,14 +38,6 @@ class Ending:
             session.lose("of the test")
 
     def detach(self) -> None: ...
-
-
-async def is_ready(broker: Broker) -> bool:
-    try:
-        await broker.ping()
-    except ConnectionError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(("steady_seconds", "pauses"), [(60.0, [2, 3, 4, 5]), (0.0, [1, 1, 1, 1])])

@@ -23,7 +23,7 @@ async def begins(request: web.Request) -> web.StreamResponse:
     """An answer that does not end, so that its connection stays in use."""
     response = web.StreamResponse()
     await response.prepare(request)
-    await asyncio.sleep(30)
+    await asyncio.Event().wait()
     return response
 
 
