@@ -225,6 +225,8 @@ class Endpoints:
         rate_headers.update(rate.headers())
         principal, role = signed.credential.principal, signed.credential.role
         try:
+            if signed.credential.is_console:
+                principal = msgspec.structs.replace(principal, browser=_browser(request))
             if signed.credential.is_console and operation.role is not None:
                 session = await self._session(request)
                 principal = msgspec.structs.replace(principal, operator=session.operator)
@@ -232,15 +234,13 @@ class Endpoints:
                 request_context.set(RequestContext(request_id, principal.actor))
             _authorize(operation, signed.credential, role)
         except BanksideError as error:
-            self._refusals.known(error, address, principal.actor, operation.name)
+            self._refusals.known(error, address, principal, operation.name)
             raise
         _require_idempotency_key(operation, signed.credential, request)
         if not operation.is_read:
             principal = msgspec.structs.replace(principal, address=caller_address)
             if operation.family is Family.OPERATOR:
                 principal = msgspec.structs.replace(principal, request_id=request_id)
-            if signed.credential.is_console:
-                principal = msgspec.structs.replace(principal, browser=_browser(request))
         return principal, body
 
     async def _session(self, request: web.Request) -> StoredSession:

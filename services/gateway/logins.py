@@ -279,15 +279,8 @@ class Logins:
 
     def _refused(self, principal: Principal, login: Login | None, error: BanksideError) -> None:
         """A name that no operator has is not kept: it may be a password."""
-        actor = f"operator:{login.operator}" if login else principal.subscription_key
-        self._refusals.known(
-            error,
-            counted_as(principal.address or ""),
-            actor,
-            LOG_IN_ACTION,
-            key=principal.subscription_key,
-            browser=counted_as(principal.browser) if principal.browser else None,
-        )
+        claimed = msgspec.structs.replace(principal, operator=login.operator if login else None)
+        self._refusals.known(error, counted_as(principal.address or ""), claimed, LOG_IN_ACTION)
 
 
 def provisioning_uri(operator: str, secret: str) -> str:

@@ -6,7 +6,7 @@ so that many refusals of one of them hide none of another:
 
 | groups | a further one is counted by |
 |---|---|
-| up to `GROUPS` | address, actor, action, code; of a log-in key and browser as well |
+| up to `GROUPS` | address, actor, key, browser, action, code |
 | up to twice as many | actor and code, with the action `SEVERAL` |
 | beyond | action and code |
 """
@@ -22,10 +22,12 @@ from libs.contracts.errors import (
     MissingCredentials,
     UnknownSubscriptionKey,
 )
+from libs.contracts.principal import Principal
 from libs.handling.periodic import repeat
 from libs.persistence import audit
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
+from libs.runtime.addresses import counted_as
 
 WRITE_SECONDS = 10.0
 GROUPS = 50
@@ -33,7 +35,6 @@ AUTHENTICATION = "authenticate"
 """The action of a request that did not get as far as what it asks for."""
 SEVERAL = "several"
 """The action of requests of one actor that were refused with one code, and are counted together."""
-_OPERATOR = "operator:"
 _OF_NO_KEY = (MissingCredentials, MalformedCredentials, UnknownSubscriptionKey)
 
 
@@ -61,20 +62,22 @@ class Refusals:
         _count(self._strangers, _Group(address, key, AUTHENTICATION, error.code))
 
     def known(
-        self,
-        error: BanksideError,
-        address: str,
-        actor: str,
-        operation: str,
-        *,
-        key: str | None = None,
-        browser: str | None = None,
+        self, error: BanksideError, address: str, principal: Principal, operation: str
     ) -> None:
-        """Count a request whose sender is known and may not do this; `actor` as `Principal.actor`, `key` and `browser`
-        as of `Entry`.
-        """
-        counts = self._operators if actor.startswith(_OPERATOR) else self._keys
-        _count(counts, _Group(address, actor, operation, error.code, key, browser))
+        """Count a request whose sender is known and may not do this."""
+        browser = counted_as(principal.browser) if principal.browser else None
+        counts = self._operators if principal.operator else self._keys
+        _count(
+            counts,
+            _Group(
+                address,
+                principal.actor,
+                operation,
+                error.code,
+                principal.subscription_key,
+                browser,
+            ),
+        )
 
     async def write_for_ever(self) -> NoReturn:
         await repeat("refusals", self.write, WRITE_SECONDS)

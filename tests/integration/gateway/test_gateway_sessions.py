@@ -237,7 +237,8 @@ async def test_what_an_operator_is_refused_at_the_console_is_audited_under_the_o
     for person in persons:
         token = await person.enrolled()
         body = {"reason": "x", "name": "a", "role": "viewer"}
-        refused = await person.ask("POST", OPERATORS, token, body)
+        more = {"Bankside-Operator-Browser": "203.0.113.13"}
+        refused = await person.ask("POST", OPERATORS, token, body, **more)
         assert verdict(refused) == (403, "insufficient_role")
 
     for person in persons:
@@ -249,8 +250,9 @@ async def test_what_an_operator_is_refused_at_the_console_is_audited_under_the_o
         for entry in (json.loads(row["entry"]) for row in found.data["items"])
         if entry["outcome"] == "insufficient_role"
     ]
-    assert [(row["action"], row["address"]) for row in refused_rows] == [
-        ("gateway.create_operator", "127.0.0.1")
+    told = ("action", "address", "key", "browser")
+    assert [[row[name] for name in told] for row in refused_rows] == [
+        ["gateway.create_operator", "127.0.0.1", console.key.subscription_key, "203.0.113.13"]
     ]
 
 

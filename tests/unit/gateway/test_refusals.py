@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from libs.contracts.errors import InsufficientScope, InvalidSignature, UnknownSubscriptionKey
+from libs.contracts.principal import Family, Principal
 from libs.persistence import audit
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
@@ -47,9 +48,11 @@ def told(entries: list[Entry]) -> set[tuple[str | None, str, str, Any]]:
 async def test_one_key_of_many_refusals_hides_neither_itself_nor_an_operator(
     refusals: Refusals, written: list[Entry]
 ) -> None:
+    partner = Principal("tnt_1", "Acme", Family.PARTNER, "sub_1")
+    operator = Principal("", "", Family.OPERATOR, "sub_2", operator="ada")
     for number in range(GROUPS + 25):
-        refusals.known(InsufficientScope(), f"192.0.2.{number}", "sub_1", "payments.send_wire")
-    refusals.known(InsufficientScope(), "198.51.100.1", "operator:ada", "payments.list")
+        refusals.known(InsufficientScope(), f"192.0.2.{number}", partner, "payments.send_wire")
+    refusals.known(InsufficientScope(), "198.51.100.1", operator, "payments.list")
 
     await refusals.write()
     await refusals.write()
