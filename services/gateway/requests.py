@@ -75,10 +75,14 @@ def pending_without_key(operation: Operation) -> str:
 
 
 def command_id_of(principal: Principal, request: web.Request, idempotency_key: str | None) -> UUID:
-    """The command's id: the same for every request with this key on this path by this tenant and customer."""
+    """The command's id: the same for every request with this key on this path by this tenant and customer.
+
+    Spellings of one path that lead to the same operation, such as `%77ire` for `wire`, an absolute URL, or an id in
+    capitals, are one path.
+    """
     if idempotency_key is None:
         return UUID(bytes=uuid7().bytes)
-    path = request.raw_path.partition("?")[0]
+    path = request.path.lower()
     scope = (principal.tenant, principal.customer_id or "", request.method, path, idempotency_key)
     return uuid5(NAMESPACE_URL, "\n".join(scope))
 

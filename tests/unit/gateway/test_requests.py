@@ -25,12 +25,15 @@ def test_a_request_id_is_kept_when_it_is_one_and_made_otherwise() -> None:
         assert uuid.UUID(request_id_of(request(("X-Request-Id", sent)))).version == 7
 
 
-def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() -> None:
+def test_a_key_names_one_command_of_tenant_customer_method_and_path_however_spelled() -> None:
     customer = Principal("tenant", "Tenant", Family.CUSTOMER, "sub_2", str(uuid.uuid4()))
     other_tenant = Principal("tenant2", "Tenant", Family.PARTNER, "sub_3")
     same = [
         command_id_of(PARTNER, request(target="/a"), "key"),
         command_id_of(PARTNER, request(target="/a?b=1"), "key"),
+        command_id_of(PARTNER, request(target="/%61"), "key"),
+        command_id_of(PARTNER, request(target="/A"), "key"),
+        command_id_of(PARTNER, request(target="https://other.example/a"), "key"),
         command_id_of(
             Principal("tenant", "?", Family.PARTNER, "sub_9"), request(target="/a"), "key"
         ),
@@ -38,7 +41,6 @@ def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() ->
     others = [
         command_id_of(PARTNER, request(target="/a"), "key2"),
         command_id_of(PARTNER, request(target="/b"), "key"),
-        command_id_of(PARTNER, request(target="/%61"), "key"),
         command_id_of(PARTNER, request(target="/a", method="PATCH"), "key"),
         command_id_of(customer, request(target="/a"), "key"),
         command_id_of(other_tenant, request(target="/a"), "key"),
@@ -46,7 +48,7 @@ def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() ->
 
     assert len(set(same)) == 1
     assert same[0].version == 5
-    assert len({same[0], *others}) == 7
+    assert len({same[0], *others}) == 6
 
 
 def test_a_pending_wire_without_a_key_is_looked_up_by_its_id() -> None:
