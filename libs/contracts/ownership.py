@@ -51,15 +51,13 @@ class AccountOwner(Model):
 
 
 class ExternalAccountOwner(Model):
-    """With the account's holder, whom a wire to it names as its creditor, and when it was linked. An onboarding of an
-    earlier release tells neither name nor address, nor that.
-    """
+    """With the account's holder, whom a wire to it names as its creditor, and when it was linked."""
 
     external_account_id: str
     customer_id: str
-    name_on_account: str | None = None
-    address_on_account: Address | None = None
-    linked_at: f.UtcDateTime | None = None
+    name_on_account: str
+    address_on_account: Address
+    linked_at: f.UtcDateTime
 
 
 class AccountHolder(Model):

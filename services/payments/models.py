@@ -46,15 +46,10 @@ class Creditor(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Payee:
-    """The external account that a wire goes to, as onboarding has it.
+    """The external account that a wire goes to, as onboarding has it. `creditor`: its holder."""
 
-    Args:
-        creditor: its holder; None when onboarding is of an earlier release, which does not tell.
-        linked_at: None likewise.
-    """
-
-    creditor: Creditor | None
-    linked_at: datetime | None
+    creditor: Creditor
+    linked_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,17 +69,17 @@ class Policy:
         if self.daily_count is not None and used.count >= self.daily_count:
             raise _exceeded(WireLimit.DAILY_COUNT, self.daily_count, used.count)
 
-    def needs_approval(self, amount: Decimal, linked_at: datetime | None, now: datetime) -> bool:
+    def needs_approval(self, amount: Decimal, linked_at: datetime, now: datetime) -> bool:
         """Whether a wire of this amount needs the approval of a second key.
 
         Args:
-            linked_at: when the external account was linked; None, where that is not known, counts as just now.
+            linked_at: when the external account was linked.
         """
         if self.approval_threshold is not None and amount >= self.approval_threshold:
             return True
         if self.new_payee_hours is None:
             return False
-        return linked_at is None or now - linked_at < timedelta(hours=self.new_payee_hours)
+        return now - linked_at < timedelta(hours=self.new_payee_hours)
 
 
 NO_POLICY = Policy()

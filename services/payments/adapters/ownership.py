@@ -63,10 +63,7 @@ class OnboardingOwnership:
                 contract.ExternalAccountOwner,
                 deadline,
             )
-            payee = _payee(owner)
-            if payee.creditor is not None and payee.linked_at is not None:
-                # Else it is not cached: onboarding may be upgraded at any time.
-                self._external_accounts[key] = payee
+            payee = self._external_accounts[key] = _payee(owner)
             return payee
 
         try:
@@ -112,7 +109,5 @@ class OnboardingOwnership:
 
 
 def _payee(owner: contract.ExternalAccountOwner) -> Payee:
-    if owner.name_on_account is None or owner.address_on_account is None:
-        return Payee(None, owner.linked_at)
     address = PostalAddress(**owner.address_on_account.model_dump())
     return Payee(Creditor(owner.name_on_account, address), owner.linked_at)

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -287,6 +287,7 @@ def _onboarding(owned: dict[str, str]) -> dict[str, QueryHandler]:
                 address_on_account=Address(
                     street_1="1 Main Street", city="Norfolk", state="VA", zip_code="23510"
                 ),
+                linked_at=datetime(2020, 1, 1, tzinfo=UTC),
             )
         )
 

@@ -219,19 +219,6 @@ async def test_a_reply_that_makes_no_sense_is_unavailable() -> None:
         await asked.require_account(MINE, "acc_1", time.time() + 5 * pace())
 
 
-async def test_an_onboarding_of_an_earlier_release_does_not_tell_the_holder_until_it_is_upgraded() -> (
-    None
-):
-    onboarding = Onboarding(reply={"data": {"external_account_id": "ext_1", "customer_id": "c_1"}})
-    asked = ownership(onboarding)
-
-    holder = await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace())
-    onboarding.reply = None
-
-    assert holder == Payee(None, None)
-    assert await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace()) == PAYEE
-
-
 async def test_a_negative_answer_reaches_the_caller() -> None:
     asked = ownership(Onboarding(failure=InvalidState()))
 
