@@ -134,16 +134,14 @@ class Opening:
             approved.append(await self._approve(saga, file, advance, opened, linked, account))
             return None
 
-        account = await saga.step(
+        await saga.step(
             "open_account",
             OpenedAccount,
             core.open_account(business.core_id, customer.business.business_name),
             record=approve,
         )
-        if approved:
-            return approved[0]
-        # The release before recorded the answer in a commit of its own.
-        return await self._approve(saga, file, Advance(saga=saga.name), opened, linked, account)
+        assert approved, "the account is recorded with its customer alone"
+        return approved[0]
 
     async def _approve(
         self,
