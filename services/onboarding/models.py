@@ -17,6 +17,7 @@ import msgspec
 from libs.contracts import fields as f
 from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount, PersonFields
+from services.onboarding.states import overall
 
 PROVIDER_REFUSED = "provider_refused"
 """The code of the issue of a customer that was denied because a provider would not have it."""
@@ -143,13 +144,14 @@ class CustomerFile:
         return next(drafts, None)
 
     @property
-    def verifications(self) -> list[CustomerStatus]:
-        """The identity provider's word on the business and on each person."""
-        business = self.customer.verification
-        return [
-            business.status if business else CustomerStatus.PENDING,
-            *(person.status for person in self.persons),
-        ]
+    def verifications(self) -> list[Verification | None]:
+        """The identity provider's word on the business and on each person; None: not known yet."""
+        return [self.customer.verification, *(person.verification for person in self.persons)]
+
+    @property
+    def verdict(self) -> CustomerStatus:
+        """What the verifications make together."""
+        return overall(one.status if one else CustomerStatus.PENDING for one in self.verifications)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

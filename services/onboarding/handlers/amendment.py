@@ -175,7 +175,7 @@ async def follow_answer(
     Args:
         before: the customer as it was before that.
     """
-    verdict = states.overall(file.verifications)
+    verdict = file.verdict
     if verdict is CustomerStatus.APPROVED:
         return file
     is_wanted = verdict is file.customer.status is CustomerStatus.AWAITING_DOCUMENTS

@@ -179,9 +179,9 @@ class ApplyDecisionHandler:
             )
         if file is None or file.customer.status in states.FINAL:
             return []
-        records = [file.customer.verification, *(person.verification for person in file.persons)]
+        records = file.verifications
         if file.customer.status is CustomerStatus.PENDING:
-            is_waited_for = states.overall(file.verifications) is CustomerStatus.PENDING
+            is_waited_for = file.verdict is CustomerStatus.PENDING
             if not (command.is_asked_while_pending and is_waited_for) or None in records:
                 raise OutcomePending
         known = {record.identity_id: record for record in records if record is not None}
@@ -222,7 +222,7 @@ class ApplyDecisionHandler:
         if file.customer.status is CustomerStatus.PENDING:
             if all(_is_known(file, one) for one in said):
                 return None
-            is_waited_for = states.overall(file.verifications) is CustomerStatus.PENDING
+            is_waited_for = file.verdict is CustomerStatus.PENDING
             if not (is_waited_for and all(_is_of(file, one) for one in said)):
                 raise OutcomePending
             await self._take_over(connection, file, said)
@@ -230,7 +230,7 @@ class ApplyDecisionHandler:
         before = issues_of(file)
         await self._take_over(connection, file, said)
         file = await parts.locked_file(connection, tenant, customer_id)
-        verdict = states.overall(file.verifications)
+        verdict = file.verdict
         current = file.customer.status
         if verdict in (current, CustomerStatus.PENDING) or _is_to_be_opened(file):
             if verdict is current and issues_of(file) != before:
@@ -277,16 +277,18 @@ class ApplyDecisionHandler:
 
 def _is_of(file: CustomerFile, verification: Verification) -> bool:
     """Whether the record is the customer's or one of its persons'."""
-    records = [file.customer.verification, *(person.verification for person in file.persons)]
-    return verification.identity_id in {known.identity_id for known in records if known is not None}
+    return any(
+        known.identity_id == verification.identity_id
+        for known in file.verifications
+        if known is not None
+    )
 
 
 def _is_known(file: CustomerFile, verification: Verification) -> bool:
     """Whether this version of the record, or a later one, is taken over already."""
-    records = [file.customer.verification, *(person.verification for person in file.persons)]
     return any(
         known.identity_id == verification.identity_id and known.version >= verification.version
-        for known in records
+        for known in file.verifications
         if known is not None
     )
 
@@ -304,6 +306,6 @@ def _is_to_be_opened(file: CustomerFile) -> bool:
     """All are approved and the account is not open yet: approval comes with the account."""
     return (
         file.customer.core_id is None  # recorded together with the account
-        and states.overall(file.verifications) is CustomerStatus.APPROVED
+        and file.verdict is CustomerStatus.APPROVED
         and states.may_follow(file.customer.status, CustomerStatus.APPROVED)
     )

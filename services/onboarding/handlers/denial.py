@@ -40,8 +40,7 @@ class Denial:
         parts, name = self._parts, saga.name
         async with saga.drive.transaction() as connection:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
-        known = [file.customer.verification, *(person.verification for person in file.persons)]
-        for number, verification in enumerate(known):
+        for number, verification in enumerate(file.verifications):
             if verification is None:
                 continue
             if number:

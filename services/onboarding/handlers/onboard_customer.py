@@ -239,12 +239,12 @@ class OnboardCustomerHandler:
         parts, name = self._parts, saga.name
         stored = await saga.drive.commit(DECIDE, replace(advance, intent=saga.intent(FIRST_STEP)))
         file = stored.customer.file
-        if states.overall(file.verifications) is CustomerStatus.APPROVED:
+        if file.verdict is CustomerStatus.APPROVED:
             saga.intended(FIRST_STEP, stored.begun)
             return file
         async with saga.drive.transaction() as connection:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
-            overall = states.overall(file.verifications)
+            overall = file.verdict
             if overall is CustomerStatus.APPROVED:
                 # A decision was applied since the commit of DECIDE: the customer is approved with its account.
                 return file
@@ -260,7 +260,7 @@ class OnboardCustomerHandler:
     async def _is_undecided(self, name: SagaName, connection: AsyncConnection) -> bool:
         file = await self._parts.store.file(connection, name.tenant, name.customer_id)
         assert file is not None, "customers are not removed once a provider knows of them"
-        return states.overall(file.verifications) is CustomerStatus.PENDING
+        return file.verdict is CustomerStatus.PENDING
 
 
 def _verify_person(number: int) -> str:

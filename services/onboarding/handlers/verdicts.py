@@ -21,8 +21,7 @@ _log = structlog.get_logger("verdicts")
 
 def issues_of(file: CustomerFile) -> list[tuple[ProviderIssue, ...]]:
     """What the identity provider finds with the business and with each person."""
-    records = [file.customer.verification, *(person.verification for person in file.persons)]
-    return [() if record is None else record.issues for record in records]
+    return [() if record is None else record.issues for record in file.verifications]
 
 
 async def follow_verdict(
@@ -33,7 +32,7 @@ async def follow_verdict(
     To be called when one of them has changed. A verdict that the state machine does not allow is logged and counted,
     and the customer stays.
     """
-    customer, verdict = file.customer, states.overall(file.verifications)
+    customer, verdict = file.customer, file.verdict
     if verdict in (customer.status, CustomerStatus.PENDING):
         return file
     way = states.way(customer.status, verdict)

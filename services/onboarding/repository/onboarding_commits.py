@@ -280,8 +280,7 @@ async def _decide(
     approved = [
         LeasedValue(held.command, Advance(saga=held.value.saga, intent=held.value.intent))
         for held in leading
-        if states.overall(stored[held.command_id].customer.file.verifications)
-        is CustomerStatus.APPROVED
+        if stored[held.command_id].customer.file.verdict is CustomerStatus.APPROVED
     ]
     begun = await advance(connection, approved) if approved else {}
     return {
