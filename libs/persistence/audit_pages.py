@@ -16,9 +16,7 @@ from sqlalchemy import (
     Date,
     Select,
     Text,
-    asc,
     bindparam,
-    desc,
     func,
     or_,
     select,
@@ -27,7 +25,9 @@ from sqlalchemy import (
 
 from libs.contracts.exact_json import encode
 from libs.contracts.operating.audit_chain import Row
+from libs.contracts.operating.pages import Order
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order
 from libs.persistence.tables import audit as table
 
 LOOKED_AT = 20_000
@@ -58,17 +58,13 @@ class Wanted:
         return not (self.actor is self.action is self.text is None)
 
 
-def _rows(*, newest: bool) -> Select[Any]:
+def _rows(order: Order) -> Select[Any]:
     place = tuple_(table.c.day, table.c.number)
     after = tuple_(_AFTER_DAY, _AFTER_NUMBER)
-    direction = desc if newest else asc
     return (
         select(table)
-        .where(
-            table.c.day.between(_FIRST, _LAST),
-            place < after if newest else place > after,
-        )
-        .order_by(direction(table.c.day), direction(table.c.number))
+        .where(table.c.day.between(_FIRST, _LAST), beyond(place, after, order))
+        .order_by(*in_order(order, table.c.day, table.c.number))
     )
 
 
@@ -77,9 +73,8 @@ def _says(name: str, text: Any) -> Any:
     return or_(found.is_(None), func.strpos(text, found) > 0)
 
 
-def _filtered(*, newest: bool) -> Select[Any]:
-    looked_at = _rows(newest=newest).limit(bindparam("window")).subquery()
-    direction = desc if newest else asc
+def _filtered(order: Order) -> Select[Any]:
+    looked_at = _rows(order).limit(bindparam("window")).subquery()
     return (
         select(looked_at)
         .where(
@@ -87,19 +82,19 @@ def _filtered(*, newest: bool) -> Select[Any]:
             _says("action", looked_at.c.entry),
             _says("text", func.lower(looked_at.c.entry)),
         )
-        .order_by(direction(looked_at.c.day), direction(looked_at.c.number))
+        .order_by(*in_order(order, looked_at.c.day, looked_at.c.number))
         .limit(bindparam("limit"))
     )
 
 
-_PAGES = {newest: _rows(newest=newest).limit(bindparam("limit")) for newest in (False, True)}
-_FILTERED = {newest: _filtered(newest=newest) for newest in (False, True)}
+_PAGES = {order: _rows(order).limit(bindparam("limit")) for order in Order}
+_FILTERED = {order: _filtered(order) for order in Order}
 _END_OF_LOOK = {
-    newest: _rows(newest=newest)
+    order: _rows(order)
     .with_only_columns(table.c.day, table.c.number)
     .offset(bindparam("all_but_one"))
     .limit(1)
-    for newest in (False, True)
+    for order in Order
 }
 
 
@@ -108,14 +103,14 @@ async def page(
     wanted: Wanted,
     *,
     after: tuple[date, int] | None,
-    newest: bool,
+    order: Order,
     limit: int,
 ) -> tuple[Sequence[Row], tuple[date, int] | None]:
     """At most `limit` rows after a place, and the place after which the next page begins, None at the end.
 
     With a filter a page may have fewer rows, or none, although others follow.
     """
-    beginning = (date.max, 0) if newest else (date.min, 0)
+    beginning = (date.max, 0) if order is Order.NEWEST else (date.min, 0)
     after_day, after_number = after if after is not None else beginning
     place = {
         "first_day": wanted.since or date.min,
@@ -131,16 +126,16 @@ async def page(
             "window": LOOKED_AT,
             "limit": limit + 1,
         }
-        found = (await connection.execute(_FILTERED[newest], values)).all()
+        found = (await connection.execute(_FILTERED[order], values)).all()
     else:
-        found = (await connection.execute(_PAGES[newest], place | {"limit": limit + 1})).all()
+        found = (await connection.execute(_PAGES[order], place | {"limit": limit + 1})).all()
     rows = [Row(r.day, r.number, r.entry, bytes(r.previous), bytes(r.hash)) for r in found[:limit]]
     if len(found) > limit:
         return rows, (rows[-1].day, rows[-1].number)
     if not wanted.filters:
         return rows, None
     end = (
-        await connection.execute(_END_OF_LOOK[newest], place | {"all_but_one": LOOKED_AT - 1})
+        await connection.execute(_END_OF_LOOK[order], place | {"all_but_one": LOOKED_AT - 1})
     ).first()
     return rows, (end.day, end.number) if end is not None else None
 

@@ -11,9 +11,7 @@ from sqlalchemy import (
     Boolean,
     Column,
     Select,
-    asc,
     bindparam,
-    desc,
     false,
     func,
     or_,
@@ -23,7 +21,9 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import BYTEA
 
 from libs.contracts.exact_json import encode
+from libs.contracts.operating.pages import Order
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from libs.persistence.tables import inbox as table
 
@@ -79,10 +79,9 @@ _IS_PARKED = table.c.parked_at.is_not(None)
 _AFTER_AT, _AFTER_ID = bindparam("after_at", type_=INSTANT), bindparam("after_id", type_=UUID_TYPE)
 
 
-def _page(key: Column[Any], *, newest: bool) -> Select[Any]:
+def _page(key: Column[Any], order: Order) -> Select[Any]:
     """A page ordered by `key`: all open commands are read by an index, and sorted."""
     place, after = tuple_(key, table.c.command_id), tuple_(_AFTER_AT, _AFTER_ID)
-    direction = desc if newest else asc
     return (
         _OPEN.where(
             key.is_not(None),
@@ -91,17 +90,17 @@ def _page(key: Column[Any], *, newest: bool) -> Select[Any]:
                 bindparam("is_parked") == _IS_PARKED,
             ),
             or_(_TENANT.is_(None), func.position(_TENANT.op("IN")(table.c.principal)) > 0),
-            or_(_AFTER_AT.is_(None), place < after if newest else place > after),
+            or_(_AFTER_AT.is_(None), beyond(place, after, order)),
         )
-        .order_by(direction(key), direction(table.c.command_id))
+        .order_by(*in_order(order, key, table.c.command_id))
         .limit(bindparam("limit"))
     )
 
 
 _PAGES = {
-    (key.name, newest): _page(key, newest=newest)
+    (key.name, order): _page(key, order)
     for key in (table.c.accepted_at, table.c.parked_at)
-    for newest in (False, True)
+    for order in Order
 }
 _FIND = _OPEN.where(table.c.command_id == bindparam("id"))
 _LOCK = _FIND.with_for_update()
@@ -113,7 +112,7 @@ async def page(
     parked: bool | None,
     tenant: str | None,
     after: tuple[datetime, UUID] | None,
-    newest: bool,
+    order: Order,
     limit: int,
 ) -> list[OpenCommand]:
     """A page of commands that are not final, for operators, by the time of acceptance or, of `parked` ones, of parking.
@@ -122,7 +121,7 @@ async def page(
         parked: True: only parked ones; False: only others; None: all.
         after: time and id of the last one of the page before.
     """
-    statement = _PAGES["parked_at" if parked else "accepted_at", newest]
+    statement = _PAGES["parked_at" if parked else "accepted_at", order]
     after_at, after_id = after if after is not None else (None, None)
     rows = await connection.execute(
         statement,

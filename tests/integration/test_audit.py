@@ -56,7 +56,7 @@ def entry(number: int = 0) -> Entry:
 async def every_row(database: Database, since: date | None = None) -> list[Row]:
     async with database.transaction() as connection:
         found, following = await audit_pages.page(
-            connection, Wanted(since=since), after=None, newest=False, limit=1000
+            connection, Wanted(since=since), after=None, order=Order.OLDEST, limit=1000
         )
     assert following is None
     return [*found]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time
 
 from libs.contracts.operating import audit as contract
-from libs.contracts.operating.pages import Listed, Order, Place
+from libs.contracts.operating.pages import Listed, Place
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.operating.places import number_of
@@ -39,7 +39,7 @@ class AuditRows:
                 connection,
                 wanted,
                 after=(place.at.date(), number_of(place)) if place is not None else None,
-                newest=command.order is Order.NEWEST,
+                order=command.order,
                 limit=command.limit,
             )
         next_place = None

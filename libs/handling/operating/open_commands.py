@@ -9,7 +9,7 @@ from libs.contracts import errors as e
 from libs.contracts.exact_json import encode
 from libs.contracts.operating import commands as contract
 from libs.contracts.operating.commands import CommandState, OpenCommand
-from libs.contracts.operating.pages import Listed, Order, Place, cut
+from libs.contracts.operating.pages import Listed, Place, cut
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.operating.auditing import record
@@ -53,7 +53,7 @@ class OpenCommands:
                 parked=None if command.state is None else command.state is CommandState.PARKED,
                 tenant=command.tenant,
                 after=(place.at, uuid_of(place)) if place is not None else None,
-                newest=command.order is Order.NEWEST,
+                order=command.order,
                 limit=command.limit + 1,
             )
         shown = [self._shown(one) for one in found]

@@ -13,6 +13,7 @@ from libs.contracts.errors import ERRORS, Unavailable
 from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operating import commands as open_commands
 from libs.contracts.operating import requests as contract
+from libs.contracts.operating.pages import Order
 from libs.contracts.operating.requests import StepKind, TraceStep
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -130,7 +131,11 @@ class RequestSteps:
         """
         member = f'"request_id":{encode(request_id).decode()}'
         rows, _ = await audit_pages.page(
-            connection, Wanted(text=member), after=None, newest=True, limit=MOST_AUDITED + 1
+            connection,
+            Wanted(text=member),
+            after=None,
+            order=Order.NEWEST,
+            limit=MOST_AUDITED + 1,
         )
         entries = [_entry(row.entry) for row in reversed(rows[:MOST_AUDITED])]
         steps = (

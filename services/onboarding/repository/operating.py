@@ -6,7 +6,7 @@ in order: so a page of one tenant, or of all, costs as much as its rows.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -25,7 +25,6 @@ from sqlalchemy import (
     literal_column,
     select,
     tuple_,
-    union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -35,8 +34,9 @@ from libs.contracts.exact_json import decode
 from libs.contracts.ids import parse_id
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.contracts.operating.customers import ListOperatorCustomers, OperatorCustomerSummary
-from libs.contracts.operating.pages import Order, Place
+from libs.contracts.operating.pages import FIRST_ID, Order, edge_of
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order, merged
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.onboarding.ids import DECISION, derived
 from services.onboarding.repository.sagas import saga_ids_of
@@ -44,7 +44,6 @@ from services.onboarding.repository.step_cases import IS_REFUSED_COMPENSATION, I
 from services.onboarding.tables import customers as table
 from services.onboarding.tables import inbox, saga_steps
 
-FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 GONE = "the last customer of the page before is gone: begin the list anew"
 LAST_CHARACTER = 0x10FFFF
 STUCK_AFTER = timedelta(minutes=1)
@@ -71,16 +70,10 @@ _BY_IDS = _SUMMARY.where(_T.customer_id == _IDS)
 
 def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
     """The keys of the rows that follow the edge."""
-    newest = order is Order.NEWEST
     return (
         select(_T.created_at, _T.customer_id)
-        .where(_KEY < _EDGE if newest else _KEY > _EDGE, *conditions)
-        .order_by(
-            *(
-                column.desc() if newest else column.asc()
-                for column in (_T.created_at, _T.customer_id)
-            )
-        )
+        .where(beyond(_KEY, _EDGE, order), *conditions)
+        .order_by(*in_order(order, _T.created_at, _T.customer_id))
         .limit(bindparam("limit"))
     )
 
@@ -91,14 +84,7 @@ def _page_of_all_statuses(order: Order, *conditions: ColumnElement[bool]) -> Sel
         _page(order, _T.status == literal(status.value, literal_execute=True), *conditions)
         for status in CustomerStatus
     )
-    found = union_all(*parts).subquery("found")
-    columns = (found.c.created_at, found.c.customer_id)
-    newest = order is Order.NEWEST
-    return (
-        select(*columns)
-        .order_by(*(column.desc() if newest else column.asc() for column in columns))
-        .limit(bindparam("limit"))
-    )
+    return merged(parts, order)
 
 
 _PAGES = {order: _page_of_all_statuses(order) for order in Order}
@@ -116,11 +102,10 @@ def _page_of_stuck(order: Order, *, of_tenant: bool, with_status: bool) -> Selec
         .subquery("found")
     )
     columns = (found.c.created_at, found.c.customer_id)
-    newest = order is Order.NEWEST
     page = (
         select(*columns)
-        .where(tuple_(*columns) < _EDGE if newest else tuple_(*columns) > _EDGE)
-        .order_by(*(column.desc() if newest else column.asc() for column in columns))
+        .where(beyond(tuple_(*columns), _EDGE, order))
+        .order_by(*in_order(order, *columns))
         .limit(bindparam("limit"))
     )
     if of_tenant:
@@ -210,7 +195,7 @@ async def page(
 
 
 async def _ids_by_time(connection: AsyncConnection, query: ListOperatorCustomers) -> list[UUID]:
-    edge_at, edge_id = _edge(query.place, query.order)
+    edge_at, edge_id = edge_of(query.place, query.order)
     values: dict[str, Any] = {"edge_at": edge_at, "edge_id": edge_id, "limit": query.limit + 1}
     if query.tenant is not None:
         values["tenant"] = query.tenant
@@ -231,10 +216,10 @@ async def _ids_by_time(connection: AsyncConnection, query: ListOperatorCustomers
 async def _ids_by_name(
     connection: AsyncConnection, query: ListOperatorCustomers, name: str
 ) -> list[UUID]:
-    values: dict[str, Any] = {"name": name, "edge_name": name, "edge_id": FIRST}
+    values: dict[str, Any] = {"name": name, "edge_name": name, "edge_id": FIRST_ID}
     values["limit"] = query.limit + 1
     if query.place is not None:
-        values["edge_id"] = parse_id(query.place.id) or FIRST
+        values["edge_id"] = parse_id(query.place.id) or FIRST_ID
         edge = await connection.execute(_NAME_OF, {"customer_id": values["edge_id"]})
         values["edge_name"] = edge.scalar_one_or_none()
         if values["edge_name"] is None:
@@ -262,16 +247,6 @@ async def _stuck(connection: AsyncConnection) -> set[UUID]:
             customer_id = parse_id(decode(row.decision)["customer_id"])
             found |= {customer_id} if customer_id else set()
     return found
-
-
-def _edge(place: Place | None, order: Order) -> tuple[datetime, UUID]:
-    """What all rows of the page come after."""
-    if place is not None:
-        newest = order is Order.NEWEST
-        return place.at, parse_id(place.id) or (FIRST if newest else LAST)
-    if order is Order.NEWEST:
-        return datetime.max.replace(tzinfo=UTC), LAST
-    return datetime.min.replace(tzinfo=UTC), FIRST
 
 
 def _summary(row: Row[Any]) -> OperatorCustomerSummary:

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, Select, Text, bindparam, false, func, select, tuple_
 
-from libs.contracts.ids import parse_id
-from libs.contracts.operating.pages import Order, Place
+from libs.contracts.operating.pages import Order, Place, edge_of
 from libs.contracts.operating.saga_steps import ListSagaSteps, SagaStep, StepCommand, StepKind
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.onboarding.repository.step_cases import IS_REFUSED_COMPENSATION, IS_UNKNOWN
 from services.onboarding.tables import inbox, saga_steps
 
 LARGEST_HISTORY = 500
 """Steps of one customer that are shown, at most: the latest."""
-FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 LAST_NAME = "\U0010ffff"
 SEPARATOR = "/"
 """Between the two parts of a step's id in a page's place."""
@@ -68,10 +67,9 @@ _EDGE = tuple_(
 
 def _page(order: Order, at: ColumnElement[Any], condition: ColumnElement[bool]) -> Select[Any]:
     key = (at, _T.saga_id, _T.name)
-    newest = order is Order.NEWEST
     return (
-        _STEP.where(condition, tuple_(*key) < _EDGE if newest else tuple_(*key) > _EDGE)
-        .order_by(*(column.desc() if newest else column.asc() for column in key))
+        _STEP.where(condition, beyond(tuple_(*key), _EDGE, order))
+        .order_by(*in_order(order, *key))
         .limit(bindparam("limit"))
     )
 
@@ -116,13 +114,10 @@ def place_of(kind: StepKind, step: SagaStep) -> Place:
 
 def _edge(place: Place | None, order: Order) -> tuple[datetime, UUID, str]:
     """What all rows of the page come after."""
-    newest = order is Order.NEWEST
-    if place is not None:
-        saga_id, _, name = place.id.partition(SEPARATOR)
-        return place.at, parse_id(saga_id) or (FIRST if newest else LAST), name
-    if newest:
-        return datetime.max.replace(tzinfo=UTC), LAST, LAST_NAME
-    return datetime.min.replace(tzinfo=UTC), FIRST, ""
+    if place is None:
+        return *edge_of(None, order), LAST_NAME if order is Order.NEWEST else ""
+    saga_id, _, name = place.id.partition(SEPARATOR)
+    return *edge_of(Place(place.at, saga_id), order), name
 
 
 def _step(row: Row[Any]) -> SagaStep:

@@ -21,15 +21,15 @@ from sqlalchemy import (
     or_,
     select,
     tuple_,
-    union_all,
 )
 
 from libs.contracts.ids import parse_id
-from libs.contracts.operating.pages import Order
+from libs.contracts.operating.pages import FIRST_ID, LAST_ID, Order
 from libs.contracts.operating.wires import ListOperatorWires
 from libs.contracts.wires import WireState
 from libs.handling.stored_commands import principal_of
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order, merged
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
 from services.payments.repository.lists import BEGINNING_OF_TIME, period_of
@@ -37,7 +37,6 @@ from services.payments.repository.stored_wires import by_ids
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
-FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 PRECISION = timedelta(microseconds=1)
 """Of times in the database."""
 MOST_COMMANDS = 50
@@ -58,17 +57,11 @@ _IS_UNKNOWN_IF_WANTED = or_(
 
 def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
     """The keys of the rows that follow the edge, which lies within the period: a scan begins there."""
-    newest = order is Order.NEWEST
-    within = (_KEY < _EDGE, _FROM_START) if newest else (_KEY > _EDGE, _TO_END)
+    within = _FROM_START if order is Order.NEWEST else _TO_END
     return (
         select(_T.created_at, _T.transaction_id)
-        .where(*within, *conditions)
-        .order_by(
-            *(
-                column.desc() if newest else column.asc()
-                for column in (_T.created_at, _T.transaction_id)
-            )
-        )
+        .where(beyond(_KEY, _EDGE, order), within, *conditions)
+        .order_by(*in_order(order, _T.created_at, _T.transaction_id))
         .limit(bindparam("limit"))
     )
 
@@ -79,14 +72,7 @@ def _page_of_all_states(order: Order, *conditions: ColumnElement[bool]) -> Selec
         _page(order, _T.state == literal(state.value, literal_execute=True), *conditions)
         for state in WireState
     )
-    found = union_all(*parts).subquery("found")
-    columns = (found.c.created_at, found.c.transaction_id)
-    newest = order is Order.NEWEST
-    return (
-        select(*columns)
-        .order_by(*(column.desc() if newest else column.asc() for column in columns))
-        .limit(bindparam("limit"))
-    )
+    return merged(parts, order)
 
 
 _PAGES = {order: _page_of_all_states(order) for order in Order}
@@ -176,13 +162,13 @@ async def commands_of(connection: AsyncConnection, wanted: str) -> dict[UUID, st
 def _edge_of_newest(query: ListOperatorWires, end: datetime) -> tuple[datetime, UUID]:
     """What all rows of the page are before: the end of the period, or the last row of the page before."""
     if query.place is None:
-        return end, FIRST
-    return min((query.place.at, parse_id(query.place.id) or FIRST), (end, FIRST))
+        return end, FIRST_ID
+    return min((query.place.at, parse_id(query.place.id) or FIRST_ID), (end, FIRST_ID))
 
 
 def _edge_of_oldest(query: ListOperatorWires, start: datetime) -> tuple[datetime, UUID]:
     """What all rows of the page are after: the moment before the period, or the last row of the page before."""
     before = start - PRECISION if start > BEGINNING_OF_TIME else start
     if query.place is None:
-        return before, LAST
-    return max((query.place.at, parse_id(query.place.id) or LAST), (before, LAST))
+        return before, LAST_ID
+    return max((query.place.at, parse_id(query.place.id) or LAST_ID), (before, LAST_ID))

@@ -29,6 +29,7 @@ from libs.contracts.operating.wire_policies import ListOperatorWirePolicies
 from libs.contracts.wires import WireState
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.idle_locks import ENDED_WHEN_IDLE
+from libs.persistence.keyset import beyond, in_order
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.policies import Policy, Usage
 from services.payments.repository.lists import midnight
@@ -91,12 +92,11 @@ _OF_CUSTOMER = table.c.customer_id == bindparam("customer_id")
 
 
 def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
-    newest = order is Order.NEWEST
     keys = (table.c.updated_at, table.c.customer_id)
     return (
         select(*_SHOWN)
-        .where(_KEY < _EDGE if newest else _KEY > _EDGE, _OF_TENANT_IF_WANTED, *conditions)
-        .order_by(*(key.desc() if newest else key.asc() for key in keys))
+        .where(beyond(_KEY, _EDGE, order), _OF_TENANT_IF_WANTED, *conditions)
+        .order_by(*in_order(order, *keys))
         .limit(bindparam("limit"))
     )
 

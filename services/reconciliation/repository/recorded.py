@@ -22,7 +22,6 @@ from sqlalchemy import (
     literal_column,
     select,
     tuple_,
-    union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -30,6 +29,7 @@ from libs.contracts.exact_json import decode
 from libs.contracts.operating.differences import DifferenceState, ListOperatorDifferences
 from libs.contracts.operating.pages import Order, edge_of
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order, merged
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.reconciliation.models import Side
 from services.reconciliation.repository.differences import read_side
@@ -64,29 +64,20 @@ _OF_KIND = table.c.kind == bindparam("kind")
 _OF_TENANT = literal_column("(ids ->> 'tenant')", Text) == bindparam("tenant", type_=Text)
 
 
-def _ordered(order: Order, *columns: ColumnElement[Any]) -> list[ColumnElement[Any]]:
-    return [column.desc() if order is Order.NEWEST else column.asc() for column in columns]
-
-
 def _page(order: Order, state: DifferenceState, *conditions: ColumnElement[bool]) -> Select[Any]:
     key = tuple_(table.c.first_seen, table.c.difference_id)
     # Without its first column, PostgreSQL would not see that an index with `closed_as IS NULL` is in this order.
     columns = (table.c.closed_as, table.c.first_seen, table.c.difference_id)
     return (
         select(table.c.first_seen, table.c.difference_id)
-        .where(_IN_STATE[state], key < _EDGE if order is Order.NEWEST else key > _EDGE, *conditions)
-        .order_by(*_ordered(order, *columns))
+        .where(_IN_STATE[state], beyond(key, _EDGE, order), *conditions)
+        .order_by(*in_order(order, *columns))
         .limit(bindparam("limit"))
     )
 
 
 def _page_of_all_states(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
-    found = union_all(*(_page(order, state, *conditions) for state in DifferenceState)).subquery()
-    return (
-        select(found.c.first_seen, found.c.difference_id)
-        .order_by(*_ordered(order, found.c.first_seen, found.c.difference_id))
-        .limit(bindparam("limit"))
-    )
+    return merged((_page(order, state, *conditions) for state in DifferenceState), order)
 
 
 _PAGES = {

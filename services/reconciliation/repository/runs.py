@@ -31,6 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.operating.pages import ListPage, Order, edge_of
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.reconciliation.repository import differences, suspects
 from services.reconciliation.tables import difference, scan
@@ -60,10 +61,10 @@ _UNDER_WAY = _LIST.where(_IS_UNDER_WAY)
 _KEY = tuple_(table.c.requested_at, table.c.run_id)
 _EDGE = tuple_(bindparam("edge_at", type_=INSTANT), bindparam("edge_id", type_=UUID_TYPE))
 _PAGES = {
-    Order.NEWEST: _LIST.where(_KEY < _EDGE).order_by(
-        table.c.requested_at.desc(), table.c.run_id.desc()
-    ),
-    Order.OLDEST: _LIST.where(_KEY > _EDGE).order_by(table.c.requested_at, table.c.run_id),
+    order: _LIST.where(beyond(_KEY, _EDGE, order)).order_by(
+        *in_order(order, table.c.requested_at, table.c.run_id)
+    )
+    for order in Order
 }
 # Assigning the cause to itself makes RETURNING give the run that waits already.
 _REQUEST = (

@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, literal_column, tuple_
 
+from libs.contracts.operating.pages import Order
+from libs.persistence.keyset import beyond, in_order
 from services.webhook_dispatcher.tables import event
 
 FIRST_POSITION, LAST_POSITION = 0, 2**63 - 1
@@ -18,8 +20,7 @@ _AFTER_ALL = literal_column(str(LAST_POSITION), BigInteger)
 def in_range(
     rows: Select[Any],
     of: Mapping[ColumnElement[Any], ColumnElement[Any]],
-    *,
-    newest: bool = False,
+    order: Order = Order.OLDEST,
 ) -> Select[Any]:
     """The first `limit` of the rows beyond the position `edge`, of the events whose columns have these values.
 
@@ -30,9 +31,9 @@ def in_range(
     columns = [*of, event.c.position]
     key = tuple_(*columns)
     edge = tuple_(*of.values(), bindparam("edge", type_=BigInteger))
-    end = tuple_(*of.values(), _BEFORE_ALL if newest else _AFTER_ALL)
+    end = tuple_(*of.values(), _BEFORE_ALL if order is Order.NEWEST else _AFTER_ALL)
     return (
-        rows.where(*((key < edge, key > end) if newest else (key > edge, key < end)))
-        .order_by(*(column.desc() if newest else column.asc() for column in columns))
+        rows.where(beyond(key, edge, order), beyond(end, key, order))
+        .order_by(*in_order(order, *columns))
         .limit(bindparam("limit"))
     )

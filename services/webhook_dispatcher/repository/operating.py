@@ -31,6 +31,7 @@ from libs.contracts.operating.pages import FIRST_ID, LAST_ID, Order, Place
 from libs.contracts.operating.webhooks import SubscriptionCondition
 from libs.contracts.webhook_views import DeliveryFilter
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import beyond, in_order, merged
 from libs.persistence.tables import UUID_TYPE
 from services.webhook_dispatcher.models import DeliveryRecord
 from services.webhook_dispatcher.repository.deliveries import (
@@ -72,29 +73,20 @@ _OF_ENDPOINT: dict[SubscriptionCondition, ColumnElement[bool]] = {
 }
 
 
-def beyond(column: ColumnElement[Any], edge: ColumnElement[Any], order: Order) -> Any:
-    return column < edge if order is Order.NEWEST else column > edge
-
-
-def sorted_by(column: ColumnElement[Any], order: Order) -> Any:
-    return column.desc() if order is Order.NEWEST else column.asc()
-
-
 def _with_status(
     status: ColumnElement[Any], order: Order, *more: ColumnElement[bool]
 ) -> Select[Any]:
     return (
         select(subscription.c.id)
         .where(subscription.c.status == status, beyond(subscription.c.id, _EDGE, order), *more)
-        .order_by(sorted_by(subscription.c.id, order))
+        .order_by(*in_order(order, subscription.c.id))
         .limit(bindparam("limit"))
     )
 
 
 def _with_any_status(order: Order, *more: ColumnElement[bool]) -> Select[Any]:
     parts = (_with_status(status, order, *more) for status in _STATUSES.values())
-    found = union_all(*parts).subquery("found")
-    return select(found.c.id).order_by(sorted_by(found.c.id, order)).limit(bindparam("limit"))
+    return merged(parts, order)
 
 
 def _with_endpoint(condition: ColumnElement[bool], order: Order) -> Select[Any]:
@@ -102,7 +94,7 @@ def _with_endpoint(condition: ColumnElement[bool], order: Order) -> Select[Any]:
     return (
         select(endpoint.c.subscription_id)
         .where(condition, beyond(endpoint.c.subscription_id, _EDGE, order))
-        .order_by(sorted_by(endpoint.c.subscription_id, order))
+        .order_by(*in_order(order, endpoint.c.subscription_id))
         .limit(bindparam("limit"))
     )
 
@@ -113,7 +105,7 @@ def _failing(order: Order) -> Select[Any]:
     first = (
         select(key)
         .where(IS_FAILING, beyond(key, _EDGE, order))
-        .order_by(sorted_by(key, order))
+        .order_by(*in_order(order, key))
         .limit(1)
     ).subquery("first")
     steps = select(first.c.subscription_id).cte("failing", recursive=True)
@@ -125,7 +117,7 @@ def _failing(order: Order) -> Select[Any]:
             of_next.c.attempts_made > literal_column("0"),
             beyond(of_next.c.subscription_id, steps.c.subscription_id, order),
         )
-        .order_by(sorted_by(of_next.c.subscription_id, order))
+        .order_by(*in_order(order, of_next.c.subscription_id))
         .limit(1)
         .scalar_subquery()
     )
@@ -178,12 +170,12 @@ _MEANT = {
 def _deliveries(order: Order, parts: tuple[Select[Any], ...]) -> Select[Any]:
     pages = (
         part.where(beyond(part.selected_columns[0], _EDGE, order))
-        .order_by(sorted_by(part.selected_columns[0], order))
+        .order_by(*in_order(order, part.selected_columns[0]))
         .limit(bindparam("limit"))
         for part in parts
     )
     found = union_all(*pages).subquery("found")
-    return select(found).order_by(sorted_by(found.c.id, order)).limit(bindparam("limit"))
+    return select(found).order_by(*in_order(order, found.c.id)).limit(bindparam("limit"))
 
 
 _DELIVERIES = {

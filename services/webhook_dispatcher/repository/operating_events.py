@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from libs.contracts.operating.pages import Order, Place
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.keyset import in_order
 from services.webhook_dispatcher.models import DeliveryRecord
 from services.webhook_dispatcher.repository.event_ranges import (
     FIRST_POSITION,
@@ -30,7 +31,6 @@ from services.webhook_dispatcher.repository.event_ranges import (
 )
 from services.webhook_dispatcher.repository.events import parse_event_id
 from services.webhook_dispatcher.repository.index_plans import BY_INDEX
-from services.webhook_dispatcher.repository.operating import sorted_by
 from services.webhook_dispatcher.tables import event
 
 _EVENT = select(
@@ -59,21 +59,20 @@ _OF_RESOURCE: dict[ColumnElement[Any], ColumnElement[Any]] = {
 
 
 def _events(order: Order, *, of_types: bool, of_tenant: bool, of_resource: bool) -> Select[Any]:
-    newest = order is Order.NEWEST
     if of_resource:  # which has few of them
         rows = _EVENT.where(event.c.type == any_(_TYPES)) if of_types else _EVENT
         if of_tenant:
             rows = rows.where(*(column == value for column, value in _OF_TENANT.items()))
-        return in_range(rows, _OF_RESOURCE, newest=newest)
+        return in_range(rows, _OF_RESOURCE, order)
     of = _OF_TENANT if of_tenant else {}
     if not of_types:
-        return in_range(_EVENT, of, newest=newest)
+        return in_range(_EVENT, of, order)
     # The next of each type by an index that has them in order: a rare type costs no walk over the others.
-    found = in_range(_EVENT, {**of, **_OF_TYPE}, newest=newest).lateral("found")
+    found = in_range(_EVENT, {**of, **_OF_TYPE}, order).lateral("found")
     return (
         select(found)
         .select_from(_WANTED.join(found, true()))
-        .order_by(sorted_by(found.c.position, order))
+        .order_by(*in_order(order, found.c.position))
         .limit(bindparam("limit"))
     )
 
