@@ -30,6 +30,7 @@ from libs.contracts.ids import parse_id
 from libs.contracts.reconciliation import Holder
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
+from services.onboarding.repository.step_cases import is_refused_compensation
 from services.onboarding.states import FINAL
 from services.onboarding.step_answers import RECORD_IDS
 from services.onboarding.tables import accounts, customers, external_accounts, persons, saga_steps
@@ -103,9 +104,7 @@ _OTHERS_STEPS: CompoundSelect[Any] = union(
         _REFUSED, saga_steps, saga_steps.c.customer_id == _REFUSED.c.customer_id
     ).where(
         _REFUSED.c.customer_id != bindparam("of_customer"),
-        _REFUSED.c.compensation,
-        _REFUSED.c.state == literal("refused", literal_execute=True),
-        _REFUSED.c.settled_at.is_(None),
+        is_refused_compensation(_REFUSED),
         saga_steps.c.state == "done",
     ),
 )

@@ -7,7 +7,20 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import Boolean, Double, and_, bindparam, case, func, literal, or_, select, update
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Double,
+    FromClause,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from libs.contracts.exact_json import encode
 from libs.persistence.async_engine import AsyncConnection
@@ -20,13 +33,20 @@ Resolution = Literal["absent", "done", "refused"]
 
 _T = saga_steps.c
 _LOST_SECONDS = func.lost_history_seconds(type_=Double)
-_IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
-# Literals, as in the conditions of the partial indexes.
-IS_REFUSED_COMPENSATION = and_(
-    _T.compensation,
-    _T.state == literal("refused", literal_execute=True),
-    _T.settled_at.is_(None),
-)
+IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
+
+
+def is_refused_compensation(steps: FromClause) -> ColumnElement[bool]:
+    """Of the table of steps, or an alias of it. The state is a literal, as in the condition of the partial index."""
+    return and_(
+        steps.c.compensation,
+        steps.c.state == literal("refused", literal_execute=True),
+        steps.c.settled_at.is_(None),
+    )
+
+
+IS_REFUSED_COMPENSATION = is_refused_compensation(saga_steps)
+# A literal, likewise.
 IS_UNKNOWN = and_(
     _T.state == literal("intended", literal_execute=True),
     _T.first_sent_at.is_not(None),
@@ -42,7 +62,7 @@ _FIND_UNKNOWN_OF = (
 )
 _SETTLE = (
     update(saga_steps)
-    .where(_IS_THE_STEP, IS_REFUSED_COMPENSATION)
+    .where(IS_THE_STEP, IS_REFUSED_COMPENSATION)
     .values(settled_at=func.clock_timestamp())
 )
 _FIND_UNKNOWN = (
@@ -66,12 +86,12 @@ _FIND_UNKNOWN = (
         IS_UNKNOWN,
         _T.resolution,
     )
-    .where(_IS_THE_STEP, _CAN_BE_RESOLVED)
+    .where(IS_THE_STEP, _CAN_BE_RESOLVED)
     .with_for_update(key_share=True)
 )
 _RESOLVE = (
     update(saga_steps)
-    .where(_IS_THE_STEP)
+    .where(IS_THE_STEP)
     .values(
         resolution=bindparam("resolved_as"),
         resolved_by=bindparam("by"),

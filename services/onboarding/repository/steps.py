@@ -16,14 +16,12 @@ from sqlalchemy import (
     Interval,
     Row,
     Text,
-    and_,
     bindparam,
     case,
     cast,
     delete,
     exists,
     func,
-    literal,
     literal_column,
     not_,
     or_,
@@ -36,6 +34,11 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from libs.providers.outcomes import Reason
 from libs.providers.writing import Earlier, with_lost_history
+from services.onboarding.repository.step_cases import (
+    IS_THE_STEP,
+    IS_UNKNOWN,
+    is_refused_compensation,
+)
 from services.onboarding.repository.tenant_rows import json_of
 from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, inbox, saga_steps
@@ -46,7 +49,6 @@ TIME_ORDERED = 7
 """The version of the UUIDs that are made anew for each request."""
 
 _T = saga_steps.c
-_IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
 _IS_INTENDED = _T.state == "intended"
 _NOW = func.clock_timestamp()
 _EPOCH = cast(literal_column("'epoch'"), INSTANT)
@@ -83,12 +85,12 @@ _FIND = (
         .scalar_subquery()
         .label("accepted_seconds"),
     )
-    .where(_IS_THE_STEP)
+    .where(IS_THE_STEP)
     .with_for_update(key_share=True)
 )
 _ATTEMPT = (
     update(saga_steps)
-    .where(_IS_THE_STEP)
+    .where(IS_THE_STEP)
     .values(
         first_sent_at=func.coalesce(_T.first_sent_at, _NOW),
         last_sent_at=_NOW,
@@ -97,10 +99,10 @@ _ATTEMPT = (
     )
 )
 _AGO = bindparam("seconds_ago", type_=Double)
-_TAKE_OVER = update(saga_steps).where(_IS_THE_STEP).values(command_id=bindparam("by_command"))
+_TAKE_OVER = update(saga_steps).where(IS_THE_STEP).values(command_id=bindparam("by_command"))
 _MAY_BE_OLDER = (
     update(saga_steps)
-    .where(_IS_THE_STEP)
+    .where(IS_THE_STEP)
     .values(
         first_sent_at=func.least(
             _T.first_sent_at, _NOW - func.make_interval(0, 0, 0, 0, 0, 0, _AGO, type_=Interval)
@@ -109,34 +111,29 @@ _MAY_BE_OLDER = (
 )
 _NOT_SENT_AGAIN = (
     update(saga_steps)
-    .where(_IS_THE_STEP, _IS_INTENDED)
+    .where(IS_THE_STEP, _IS_INTENDED)
     .values(last_sent_at=bindparam("sent_last_at"))
 )
-_WITHDRAW = delete(saga_steps).where(_IS_THE_STEP, _IS_INTENDED, _T.resolved_at.is_(None))
+_WITHDRAW = delete(saga_steps).where(IS_THE_STEP, _IS_INTENDED, _T.resolved_at.is_(None))
 _WITHDRAW_RESOLVED = (
     update(saga_steps)
-    .where(_IS_THE_STEP, _IS_INTENDED)
+    .where(IS_THE_STEP, _IS_INTENDED)
     .values(first_sent_at=None, last_sent_at=None)
 )
 _SET_DONE = (
     update(saga_steps)
-    .where(_IS_THE_STEP)
+    .where(IS_THE_STEP)
     .values(state="done", result=json_of("result_json"), recorded_at=_NOW)
 )
 _SET_REFUSED = (
     update(saga_steps)
-    .where(_IS_THE_STEP)
+    .where(IS_THE_STEP)
     .values(
         state="refused",
         refusal_reason=bindparam("reason"),
         refusal_code=bindparam("code"),
         recorded_at=_NOW,
     )
-)
-_IS_UNKNOWN = and_(
-    _IS_INTENDED,
-    _T.first_sent_at.is_not(None),
-    or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
 # Commands of one customer are driven one at a time: one with an order that has begun, and is not over while another is
 # driven, is parked, or was, and comes last. The steps of an id that was used before, and is used again after its
@@ -152,11 +149,11 @@ _OF_ANOTHER_SAGA = select(
         _T.customer_id == bindparam("customer_id"),
         _T.tenant == bindparam("tenant"),
         _T.saga_id != bindparam("of_saga"),
-        or_(_IS_UNKNOWN, _IS_LEFT_BY_ITS_COMMAND),
+        or_(IS_UNKNOWN, _IS_LEFT_BY_ITS_COMMAND),
     )
 )
 _HAS_BEGUN = select(
-    exists().where(_IS_THE_STEP, or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)))
+    exists().where(IS_THE_STEP, or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)))
 )
 _HAS_SAGA_BEGUN = select(
     exists().where(
@@ -166,7 +163,7 @@ _HAS_SAGA_BEGUN = select(
     )
 )
 _REFUSAL = select(_T.refusal_code).where(
-    _IS_THE_STEP,
+    IS_THE_STEP,
     _T.tenant == bindparam("tenant"),
     or_(_T.state == "refused", _T.resolution == "refused"),
 )
@@ -193,11 +190,7 @@ _HAS_OPEN_COMMAND = exists().where(
 _REFUSED = saga_steps.alias("refused")
 # What its other steps made stays at the provider: by these it is known whose it is (`holders.other_holder`).
 _IS_NOT_TAKEN_BACK = exists().where(
-    _REFUSED.c.saga_id == _T.saga_id,
-    _REFUSED.c.compensation,
-    # As in the condition of the partial index.
-    _REFUSED.c.state == literal("refused", literal_execute=True),
-    _REFUSED.c.settled_at.is_(None),
+    _REFUSED.c.saga_id == _T.saga_id, is_refused_compensation(_REFUSED)
 )
 _PAST = (
     select(_T.saga_id, _T.name)
