@@ -183,9 +183,4 @@ class CommandConsumer:
             accepting.exception()  # raised in `_record`, unless every delivery of it was lost
 
     async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
-        try:
-            await settle(self._refuser.refuse(message, reason, because), self._log)
-        except Exception as error:
-            # Left unacked it would occupy a place of the prefetch for ever.
-            self._log.error("not_refused", reason=reason, exc_info=error)
-            await settle(message.reject(), self._log)
+        await self._refuser.refuse(message, reason, because, self._log)

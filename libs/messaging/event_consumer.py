@@ -193,9 +193,4 @@ class EventConsumer:
             self._recording_since = None
 
     async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
-        try:
-            await settle(self._refuser.refuse(message, reason, because), self._log)
-        except Exception as error:
-            # It must not end the process, and the next one after it. No ack of later events may delete it, either.
-            self._log.error("not_refused", reason=reason, exc_info=error)
-            await settle(message.reject(), self._log)
+        await self._refuser.refuse(message, reason, because, self._log)

@@ -19,8 +19,9 @@ from typing import Any, Final
 
 import structlog
 from cachetools import LRUCache
+from structlog.typing import FilteringBoundLogger
 
-from libs.messaging.delivery import Delivery
+from libs.messaging.delivery import Delivery, settle
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.poison import name_of
 from libs.messaging.publishing import PERSISTENT, Properties, Publisher
@@ -58,17 +59,27 @@ class Refuser:
     def detach(self) -> None:
         self._publisher = None
 
-    async def refuse(self, message: Delivery, reason: str, because: str) -> None:
-        """Move it, and count it.
+    async def refuse(
+        self, message: Delivery, reason: str, because: str, log: FilteringBoundLogger
+    ) -> None:
+        """Move it, and count it. It is delivered again where that does not reach the broker.
+
+        An error ends no consumer: the message is rejected as it is. Left unacked, it would occupy a place of the
+        prefetch for ever, or be deleted by an ack of later ones.
 
         Args:
             reason: of the metric.
             because: a sentence for operators, without values of the message.
-
-        Raises:
-            BROKER_ERRORS: it is delivered again.
+            log: the consumer's.
         """
         MESSAGES_REFUSED.labels(self._queue, reason).inc()
+        try:
+            await settle(self._move(message, reason, because), log)
+        except Exception:
+            log.exception("not_refused", reason=reason)
+            await settle(message.reject(), log)
+
+    async def _move(self, message: Delivery, reason: str, because: str) -> None:
         if await self._is_copied(message, reason, because):
             await message.ack()
         else:
