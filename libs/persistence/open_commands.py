@@ -36,7 +36,6 @@ class OpenCommand:
         principal: encoded.
         last_error: the code of its last drive's error.
         is_driven: a process drives it at the moment.
-        forgetting: nothing of it was started; its caller may have been told so.
     """
 
     command_id: UUID
@@ -51,7 +50,6 @@ class OpenCommand:
     last_error: str | None
     next_attempt_at: datetime
     is_driven: bool
-    forgetting: bool
     parked_at: datetime | None
     parked_because: str | None
 
@@ -69,7 +67,6 @@ _OPEN: Select[Any] = select(
     table.c.last_error,
     table.c.due_at,
     func.coalesce(table.c.lease_until > func.clock_timestamp(), false()),
-    table.c.forgetting,
     table.c.parked_at,
     table.c.parked_because,
 ).where(table.c.finished_at.is_(None))
