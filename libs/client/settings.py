@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from libs.client.credentials import local_folder, stack
 from libs.client.errors import OperatorError
-from libs.secret_sources import BadSecret, is_set, read_secret, variables
+from libs.secret_sources import is_set, variables
 
 PREFIX = "BANKSIDE_"
 
@@ -25,7 +25,7 @@ OF_THE_COMMAND_LINE = frozenset(
 )
 """Variables that have the command line act on a stack that may be elsewhere. No stack has them among its settings."""
 
-_SCHEMES = ("http", "https", "amqp", "amqps")
+_SCHEMES = ("http", "https")
 
 
 def load_stack_environment() -> None:
@@ -82,20 +82,6 @@ def bank_url(name: str) -> str:
     variable, known = f"{PREFIX}{name.upper()}_URL", stack()
     found = os.environ.get(variable) or (known.bank_urls.get(name) if known else None)
     return _url(found, "bank of the stack", variable)
-
-
-def amqp_variable(service: str) -> str:
-    """The variable that has the URL of the broker with the service's own user."""
-    return f"{PREFIX}{service.upper()}_AMQP_URL"
-
-
-def amqp_url(service: str) -> str:
-    """The URL of the broker, with the service's own user."""
-    variable = amqp_variable(service)
-    try:
-        return _url(read_secret(variable), "broker", variable)
-    except BadSecret as error:
-        raise OperatorError(str(error)) from None
 
 
 def _url(found: str | None, what: str, variable: str) -> str:

@@ -12,12 +12,12 @@ import pytest
 from libs.client.credentials import Credentials, file_with, local_folder, look_up, save
 from libs.client.errors import OperatorError
 from libs.client.settings import (
-    amqp_url,
     bank_url,
     base_url,
     load_stack_environment,
     require_own_stack,
 )
+from libs.secret_sources import read_secret
 
 DEMO = Credentials("sub_demo", "demo-secret")
 OTHER = Credentials("sub_other", "other-secret")
@@ -131,7 +131,7 @@ def test_a_key_whose_secret_is_not_known_here_is_a_mistake(local: Path) -> None:
 
 
 def test_without_a_stack_every_look_up_says_what_to_do(checkout: Path) -> None:
-    for look in (look_up, base_url, lambda: bank_url("sandbox"), lambda: amqp_url("onboarding")):
+    for look in (look_up, base_url, lambda: bank_url("sandbox")):
         with pytest.raises(OperatorError, match="make up"):
             look()
     with pytest.raises(OperatorError, match=r"no \.local"):
@@ -168,8 +168,8 @@ def test_the_environment_wins_over_the_settings_of_the_stack(
 
     load_stack_environment()
 
-    assert amqp_url("payments") == "amqp://environment"
-    assert amqp_url("onboarding") == "amqp://stack:p$w@127.0.0.1:5672/%2F"
+    assert read_secret("BANKSIDE_PAYMENTS_AMQP_URL") == "amqp://environment"
+    assert read_secret("BANKSIDE_ONBOARDING_AMQP_URL") == "amqp://stack:p$w@127.0.0.1:5672/%2F"
 
 
 def test_the_settings_of_the_stack_have_no_address_and_no_key_of_the_command_line(
@@ -220,16 +220,16 @@ def test_a_file_that_the_environment_names_wins_over_the_settings_of_the_stack(
 
     load_stack_environment()
 
-    assert amqp_url("onboarding") == "amqp://file"
+    assert read_secret("BANKSIDE_ONBOARDING_AMQP_URL") == "amqp://file"
 
 
 @pytest.mark.parametrize("url", ["localhost", "http://", "http://host:99999", "ftp://host"])
 def test_an_address_that_is_no_url_is_a_mistake_that_does_not_show_it(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", url)
+    monkeypatch.setenv("BANKSIDE_BASE_URL", url)
 
-    with pytest.raises(OperatorError, match="BANKSIDE_ONBOARDING_AMQP_URL") as raised:
-        amqp_url("onboarding")
+    with pytest.raises(OperatorError, match="BANKSIDE_BASE_URL") as raised:
+        base_url()
 
     assert "host" not in str(raised.value)
