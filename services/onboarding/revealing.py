@@ -24,10 +24,10 @@ async def reveal(
     """Raises NotFound: there is no such customer, or no such part of it."""
     async with database.transaction() as connection:
         customer = await store.customers.find_owner(connection, customer_id)
-        if customer is None:
+        files = [] if customer is None else await store.complete(connection, [customer])
+        if not files:
             raise NotFound
-        [file] = await store.complete(connection, customer.tenant, [customer])
-        value = await _value(connection, store, file, wanted)
+        value = await _value(connection, store, files[0], wanted)
         await record(
             connection,
             principal,

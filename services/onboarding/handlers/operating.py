@@ -67,7 +67,7 @@ class OperatingCustomers:
             customer = await self._store.customers.find_owner(connection, customer_id)
             if customer is None:
                 raise NotFound
-            [file] = await self._store.complete(connection, customer.tenant, [customer])
+            [file] = await self._store.complete(connection, [customer])
             steps = await operating_steps.of_customer(connection, customer.tenant, customer_id)
         return Result(data=views.operator_customer(file, steps))
 

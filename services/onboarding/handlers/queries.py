@@ -64,7 +64,7 @@ class Queries:
                 limit=command.limit,
                 offset=(command.page - 1) * command.limit,
             )
-            files = await self._store.complete(connection, principal.tenant, customers)
+            files = await self._store.complete(connection, customers)
         return Result(
             data=[views.customer(file) for file in files],
             pagination=PageInfo(limit=command.limit, total=total, page=command.page),

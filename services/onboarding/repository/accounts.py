@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -13,8 +13,6 @@ from libs.contracts.ids import parse_id
 from libs.contracts.ownership import AccountHolder
 from libs.contracts.principal import Principal
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.tables import UUID_TYPE
-from services.onboarding.models import AccountRecord
 from services.onboarding.tables import accounts, customers
 
 _OPEN = "open"
@@ -29,20 +27,6 @@ _OWN = _INSERT.on_conflict_do_update(
 )
 _SET_STATUS = _INSERT.on_conflict_do_update(
     index_elements=[accounts.c.account_id], set_={"status": _INSERT.excluded.status}
-)
-_OF_CUSTOMERS = (
-    select(
-        accounts.c.account_id,
-        accounts.c.customer_id,
-        accounts.c.account_number,
-        accounts.c.account_group,
-        accounts.c.status,
-    )
-    .where(
-        accounts.c.tenant == bindparam("tenant"),
-        accounts.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))),
-    )
-    .order_by(accounts.c.customer_id, accounts.c.account_id)
 )
 _OWNER = select(accounts.c.customer_id).where(
     accounts.c.account_id == bindparam("account_id"), accounts.c.tenant == bindparam("tenant")
@@ -89,13 +73,6 @@ async def own(
         },
     )
     return owned.rowcount == 1
-
-
-async def of_customers(
-    connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
-) -> list[AccountRecord]:
-    rows = await connection.execute(_OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)})
-    return [AccountRecord(**row._mapping) for row in rows]
 
 
 async def set_status(connection: AsyncConnection, account_id: str, status: str) -> None:

@@ -1,4 +1,4 @@
-"""Customers with all that belongs to them, each read as one row: a plain SQL constant over asyncpg, for hot paths."""
+"""Customers with all that belongs to them, each read as one row: a plain SQL constant with asyncpg's parameters."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from uuid import UUID
 
 import asyncpg
 import msgspec
+from sqlalchemy import RowMapping
 
 from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount
 from libs.contracts.exact_json import decode
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.models import (
     AccountRecord,
     CustomerDetails,
@@ -110,7 +112,15 @@ async def read(
     return {row["customer_id"]: _stored(row) for row in rows}
 
 
-def _stored(row: asyncpg.Record) -> StoredCustomer:
+async def read_in(
+    connection: AsyncConnection, customer_ids: Sequence[UUID]
+) -> dict[UUID, StoredCustomer]:
+    """As `read`, in a transaction of SQLAlchemy's: of ids that were found within their tenant before."""
+    rows = await connection.exec_driver_sql(_FILES, (customer_ids,))
+    return {row.customer_id: _stored(row._mapping) for row in rows}
+
+
+def _stored(row: asyncpg.Record | RowMapping) -> StoredCustomer:
     tenant, customer_id = row["tenant"], row["customer_id"]
     found = _persons.decode(row["persons"] or "[]")
     external = _external_accounts.decode(row["external_accounts"] or "[]")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +26,6 @@ from libs.contracts.customers import Address, ExternalBankAccount
 from libs.contracts.exact_json import decode
 from libs.contracts.ownership import ExternalAccountOwner
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import ExternalAccountRecord, last_four
 from services.onboarding.repository.stored import read_stored
 from services.onboarding.repository.tenant_rows import (
@@ -75,9 +73,6 @@ _OF_TENANT: Select[Any] = select(
     _T.c.sequence,
 ).where(_T.c.tenant == bindparam("tenant"))
 _DRAFT = _OF_TENANT.where(_T.c.draft_id == bindparam("draft_id"))
-_OF_CUSTOMERS = _OF_TENANT.where(
-    _T.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
-).order_by(_T.c.customer_id, _T.c.is_primary.desc(), _T.c.created_at.desc())
 _LINKED = (
     select(
         _T.c.external_account_id,
@@ -204,15 +199,6 @@ class ExternalAccounts:
         return self._vault.open(
             ExternalBankAccount, rows.scalar_one(), context_of(account.draft_id)
         )
-
-    async def of_customers(
-        self, connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
-    ) -> list[ExternalAccountRecord]:
-        """Drafts included; of each customer the primary one first, then the newest."""
-        rows = await connection.execute(
-            _OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)}
-        )
-        return [_record(row) for row in rows]
 
     async def linked(
         self, connection: AsyncConnection, customer_id: UUID

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Boolean, Numeric, Row, Text, any_, bindparam, cast, select
+from sqlalchemy import Text, any_, bindparam, cast, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.persistence.async_engine import AsyncConnection
@@ -25,22 +25,6 @@ from services.onboarding.tables import persons as table
 _ROWS = TenantRows(table, table.c.person_id)
 _CUSTOMER = customer_by(table, table.c.person_id)
 _IDS = any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
-_OF_CUSTOMERS = (
-    select(
-        table.c.tenant,
-        table.c.person_id,
-        table.c.customer_id,
-        table.c.details["first_name"].astext.label("first_name"),
-        table.c.details["last_name"].astext.label("last_name"),
-        cast(table.c.details["controller"].astext, Boolean).label("controller"),
-        cast(table.c.details["ownership_percentage"].astext, Numeric).label("ownership_percentage"),
-        cast(table.c.verification, Text).label("verification"),
-        table.c.core_id,
-        table.c.sequence,
-    )
-    .where(table.c.tenant == bindparam("tenant"), table.c.customer_id == _IDS)
-    .order_by(table.c.customer_id, table.c.position)
-)
 _DETAILS = select(table.c.person_id, cast(table.c.details, Text).label("details")).where(
     table.c.tenant == bindparam("tenant"), table.c.person_id == _IDS
 )
@@ -60,15 +44,6 @@ class Persons:
     ) -> UUID | None:
         """The business that the tenant's person belongs to."""
         return await find_customer(connection, _CUSTOMER, tenant, person_id)
-
-    async def of_customers(
-        self, connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
-    ) -> list[PersonRecord]:
-        """In the order in which each application named them."""
-        rows = await connection.execute(
-            _OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)}
-        )
-        return [_record(row) for row in rows]
 
     async def details(
         self, connection: AsyncConnection, tenant: str, person_ids: Iterable[UUID]
@@ -113,21 +88,6 @@ class Persons:
         self, connection: AsyncConnection, person: PersonRecord, statement: Any, **values: Any
     ) -> None:
         await _ROWS.change(connection, statement, person.tenant, person.person_id, **values)
-
-
-def _record(row: Row[Any]) -> PersonRecord:
-    return PersonRecord(
-        tenant=row.tenant,
-        person_id=row.person_id,
-        customer_id=row.customer_id,
-        first_name=row.first_name,
-        last_name=row.last_name,
-        controller=row.controller,
-        ownership_percentage=row.ownership_percentage,
-        verification=verifications.from_column(row.verification),
-        core_id=row.core_id,
-        sequence=row.sequence,
-    )
 
 
 def context_of(tenant: str, person_id: UUID) -> str:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
-from typing import TypeVar
 from uuid import UUID
 
 from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.models import (
-    AccountRecord,
     CustomerDetails,
     CustomerFile,
     CustomerRecord,
-    ExternalAccountRecord,
-    PersonRecord,
 )
-from services.onboarding.repository import accounts
+from services.onboarding.repository import customer_files
 from services.onboarding.repository.customers import Customers
 from services.onboarding.repository.external_accounts import ExternalAccounts
 from services.onboarding.repository.persons import Persons
 from services.onboarding.repository.vault import Vault
-
-RecordT = TypeVar("RecordT", PersonRecord, ExternalAccountRecord, AccountRecord)
 
 
 class Store:
@@ -43,41 +36,18 @@ class Store:
         customer = await self.customers.find(connection, tenant, customer_id, lock=lock)
         if customer is None:
             return None
-        return (await self.complete(connection, tenant, [customer]))[0]
+        return next(iter(await self.complete(connection, [customer])), None)
 
     async def details(self, connection: AsyncConnection, file: CustomerFile) -> CustomerDetails:
         """Everything sensitive about the customer opened, to tell a provider."""
-        tenant, draft = file.customer.tenant, file.draft
-        ids = [person.person_id for person in file.persons]
-        persons = await self.persons.details(connection, tenant, ids)
-        return CustomerDetails(
-            business=await self.customers.business(connection, file.customer),
-            persons=tuple(persons[person_id] for person_id in ids),
-            draft=await self.external_accounts.details(connection, draft) if draft else None,
-        )
+        customer_id = file.customer.customer_id
+        stored = await customer_files.read_in(connection, [customer_id])
+        return stored[customer_id].details(self.vault)
 
     async def complete(
-        self, connection: AsyncConnection, tenant: str, customers: Iterable[CustomerRecord]
+        self, connection: AsyncConnection, customers: Iterable[CustomerRecord]
     ) -> list[CustomerFile]:
-        """The files of these customers of the tenant, in the order given."""
-        customers = list(customers)
+        """The files of these customers, in the order given; without those that were removed meanwhile."""
         ids = [customer.customer_id for customer in customers]
-        persons = _by_customer(await self.persons.of_customers(connection, tenant, ids))
-        external = _by_customer(await self.external_accounts.of_customers(connection, tenant, ids))
-        owned = _by_customer(await accounts.of_customers(connection, tenant, ids))
-        return [
-            CustomerFile(
-                customer=customer,
-                persons=tuple(persons[customer.customer_id]),
-                external_accounts=tuple(external[customer.customer_id]),
-                accounts=tuple(owned[customer.customer_id]),
-            )
-            for customer in customers
-        ]
-
-
-def _by_customer(records: Iterable[RecordT]) -> dict[UUID, list[RecordT]]:
-    grouped: dict[UUID, list[RecordT]] = defaultdict(list)
-    for record in records:
-        grouped[record.customer_id].append(record)
-    return grouped
+        stored = await customer_files.read_in(connection, ids)
+        return [stored[customer_id].file for customer_id in ids if customer_id in stored]

@@ -36,8 +36,9 @@ def new_account() -> OpenedAccount:
 
 async def status_of(shelf: Database, customer: CustomerRecord) -> list[str]:
     async with shelf.transaction() as connection:
-        owned = await accounts.of_customers(connection, customer.tenant, [customer.customer_id])
-    return [account.status for account in owned]
+        file = await new_store().file(connection, customer.tenant, customer.customer_id)
+    assert file is not None
+    return [account.status for account in file.accounts]
 
 
 async def somebody_waits_for_a_lock(shelf: Database) -> bool:
