@@ -13,8 +13,9 @@ from libs.handling.audit_head import log_head_for_ever
 from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.engine import open_database
+from libs.persistence.engine import Database, open_database
 from libs.persistence.retries import until_available
+from libs.persistence.sealing import Keyring
 from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Process
 from services.gateway import console_key
@@ -106,39 +107,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         traffic,
     )
     public_documents, operator_documents = Documents("public"), Documents("operators")
-    possible = possible_connections(process.service, settings.connections + OPERATOR_CONNECTIONS)
-    for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
-    listeners = (
-        Listener(
-            settings,
-            public(settings),
-            partial(public_application, public_documents),
-            endpoints,
-            certificate.context,
-            in_all=possible - for_operators_only,
-        ),
-        Listener(
-            settings,
-            for_operators(settings),
-            partial(operator_application, operator_documents),
-            endpoints,
-            certificate.context,
-            in_all=for_operators_only,
-        ),
-    )
+    listeners = _listeners(settings, endpoints, certificate, public_documents, operator_documents)
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
     try:
-        await until_available(
-            "nonce-partitions", lambda: maintain(database, settings.timestamp_window_seconds)
-        )
-        if settings.console_key is not None and settings.console_secret is not None:
-            subscription_key = settings.console_key.get_secret_value()
-            secret = settings.console_secret.get_secret_value()
-            await until_available(
-                "console-key",
-                lambda: console_key.register(database, keyring, subscription_key, secret),
-            )
+        await _prepare(settings, database, keyring)
         async with (
             broker.open(),
             process.background(
@@ -182,6 +155,50 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     await _of_each(listeners, Listener.close)
     finally:
         await database.close()
+
+
+def _listeners(
+    settings: Settings,
+    endpoints: Endpoints,
+    certificate: Certificate,
+    public_documents: Documents,
+    operator_documents: Documents,
+) -> tuple[Listener, Listener]:
+    """For callers, and for operators, who have a share of the possible connections of their own."""
+    possible = possible_connections(settings.service, settings.connections + OPERATOR_CONNECTIONS)
+    for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
+    return (
+        Listener(
+            settings,
+            public(settings),
+            partial(public_application, public_documents),
+            endpoints,
+            certificate.context,
+            in_all=possible - for_operators_only,
+        ),
+        Listener(
+            settings,
+            for_operators(settings),
+            partial(operator_application, operator_documents),
+            endpoints,
+            certificate.context,
+            in_all=for_operators_only,
+        ),
+    )
+
+
+async def _prepare(settings: Settings, database: Database, keyring: Keyring) -> None:
+    """What the database has to have before the first request: partitions for nonces, and the key of the console."""
+    await until_available(
+        "nonce-partitions", lambda: maintain(database, settings.timestamp_window_seconds)
+    )
+    if settings.console_key is not None and settings.console_secret is not None:
+        subscription_key = settings.console_key.get_secret_value()
+        secret = settings.console_secret.get_secret_value()
+        await until_available(
+            "console-key",
+            lambda: console_key.register(database, keyring, subscription_key, secret),
+        )
 
 
 def _renew(listeners: Iterable[Listener], encryption: ssl.SSLContext) -> None:
