@@ -72,23 +72,13 @@ async def resolve_step(
         found = await step_cases.find_unknown(connection, saga_id, name)
         command_id = _command_of(found, saga_id, name)
     async with database.transaction() as connection:
-        # The command is locked before its step, as by a process that drives it.
-        is_driven = await open_commands.lock(connection, command_id)
-        if is_driven:
-            raise InvalidState("The provider is being asked right now. Try again shortly.")
-        step = await step_cases.find_unknown(connection, saga_id, name)
-        if step is None or step.command_id != command_id:
-            raise InvalidState("The step was attempted meanwhile. Look at it again.")
-        if is_driven is None and not step.is_unknown and step.decision != "done":
-            # The command is over, and may have ended by the decision. Only one that is open acts on `done`.
-            raise _not_unknown(saga_id, name)
+        step, is_open = await _locked(connection, command_id, saga_id, name)
         if answer is not None:
             await _refuse_what_another_has(connection, step, answer)
         in_transit = 0.0
         if step.last_sent_seconds_ago is not None:
             in_transit = max(0.0, transit_seconds - step.last_sent_seconds_ago)
         if resolution == "done" or not in_transit:
-            is_open = is_driven is not None
             await step_cases.resolve(
                 connection,
                 step,
@@ -121,6 +111,26 @@ async def resolve_step(
             step=name,
         )
     raise held
+
+
+async def _locked(
+    connection: AsyncConnection, command_id: UUID, saga_id: UUID, name: str
+) -> tuple[UnknownStep, bool]:
+    """The step, and whether its command is open. The command is locked before its step, as by a process that drives it.
+
+    Raises NotFound, InvalidState: as `resolve_step`.
+    """
+    is_driven = await open_commands.lock(connection, command_id)
+    if is_driven:
+        raise InvalidState("The provider is being asked right now. Try again shortly.")
+    step = await step_cases.find_unknown(connection, saga_id, name)
+    if step is None or step.command_id != command_id:
+        raise InvalidState("The step was attempted meanwhile. Look at it again.")
+    is_open = is_driven is not None
+    if not is_open and not step.is_unknown and step.decision != "done":
+        # The command is over, and may have ended by the decision. Only one that is open acts on `done`.
+        raise _not_unknown(saga_id, name)
+    return step, is_open
 
 
 async def settle_compensation(
