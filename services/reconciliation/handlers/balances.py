@@ -62,27 +62,37 @@ class BalanceComparison:
             if not left:
                 break
             await self._books.catch_up(deadline)
+            # Read before the sums, which then contain every posting up to it that the provider's list had.
+            read_to = await self._books.position()
             posted = await self._books.posted(left)
             # Read after the sums, so that a balance as of an earlier posting means that the provider went back.
             balances = {one.account_id: one for one in await self._balances.by_ids(left, deadline)}
-            findings |= {key: judge(posted.get(key), balances.get(key)) for key in left}
+            findings |= {
+                key: judge(posted.get(key), balances.get(key), read_to=read_to) for key in left
+            }
         return findings
 
 
-def judge(posted: Posted | None, balance: Balance | None) -> Finding:
-    """Compared as of the same posting. A balance that contains later postings than the sum is in flight."""
+def judge(posted: Posted | None, balance: Balance | None, *, read_to: int = 0) -> Finding:
+    """Compared as of the same posting. A balance that contains later postings than the sum is in flight.
+
+    Args:
+        read_to: the position up to which all accounts' postings are in their sums. A balance as of a later posting than
+            its sum's, and not a later one than this, is of a provider that was restored: it numbers new postings from
+            below our bookmark, which skips them.
+    """
     if balance is None:
         if posted is None:
             return []
         ids = {"account_id": posted.account_id}
         return [Difference("balance_missing", posted.account_id, ids, _sum(posted), None, {})]
     known = posted or Posted(balance.account_id, Decimal(0), 0)
-    if balance.as_of_position > known.last_position:
+    if balance.as_of_position > max(known.last_position, read_to):
         return IN_FLIGHT
     ids = {"account_id": balance.account_id}
     # What an account that is posted to holds moves on between two looks; by how much it is off does not.
     facts: dict[str, str]
-    if balance.as_of_position < known.last_position:
+    if balance.as_of_position != known.last_position:
         kind, facts = "postings_went_back", {}
     elif balance.total != known.total or balance.available != balance.total - balance.held:
         kind = "balance"

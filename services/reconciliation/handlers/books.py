@@ -29,8 +29,7 @@ class Books:
         Returns:
             How many there were.
         """
-        async with self._database.transaction() as connection:
-            position = await postings.position(connection)
+        position = await self.position()
         found = await self._financial.postings_after(position, deadline)
         if found:
             try:
@@ -44,6 +43,11 @@ class Books:
         """Add all postings that there are by now. Postings that arrive meanwhile are left for the next call."""
         while await self.add_page(deadline) >= self._page_size:
             pass
+
+    async def position(self) -> int:
+        """Of the last posting that was added."""
+        async with self._database.transaction() as connection:
+            return await postings.position(connection)
 
     async def posted(self, account_ids: Sequence[str]) -> dict[str, Posted]:
         async with self._database.transaction() as connection:

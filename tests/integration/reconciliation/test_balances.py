@@ -191,6 +191,23 @@ async def test_a_provider_whose_postings_went_back_is_a_difference(database: Dat
     assert [one.kind for one in found] == ["postings_went_back"]
 
 
+async def test_a_posting_that_is_numbered_from_below_the_bookmark_after_a_restore_is_a_difference(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    for _ in range(3):
+        bank.post("5.00", account_id="acc_2")
+    await look(database, bank, ACCOUNT, "acc_2")
+    del bank.postings[2:]
+    bank.post("1.00")
+
+    [found] = await look(database, bank)
+
+    assert isinstance(found, list)
+    assert [one.kind for one in found] == ["postings_went_back"]
+
+
 async def test_debits_of_wires_are_counted_under_their_transaction_ids(database: Database) -> None:
     bank = FakeBank()
     bank.post("10.00")
