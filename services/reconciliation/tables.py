@@ -34,6 +34,7 @@ _NOW = func.clock_timestamp()
 _ZERO = text("0")
 _NEW_ID = func.gen_random_uuid()
 _AMOUNT = Numeric(20, 2)
+_TOTAL = Numeric(30, 2)
 _SINGLE_ROW = text("(true)")
 """Indexed with a condition: at most one row fulfils it."""
 
@@ -150,7 +151,7 @@ posted = Table(
     "posted",
     metadata,
     Column("account_id", Text, primary_key=True),
-    Column("total", _AMOUNT, nullable=False),
+    Column("total", _TOTAL, nullable=False),
     Column("last_position", BigInteger, nullable=False),
 )
 

@@ -125,6 +125,16 @@ async def test_the_scan_of_postings_ends_although_more_are_posted_all_the_time(
     assert (last.looked_at, last.next_after) == (1, None)
 
 
+async def test_a_sum_has_room_for_more_than_the_largest_postings(database: Database) -> None:
+    bank = FakeBank()
+    for _ in range(PAGE):
+        bank.post("999999999999999999.99")
+
+    found = await look(database, bank)
+
+    assert found == [[]]
+
+
 async def test_a_balance_that_is_off_by_a_cent_is_a_difference(database: Database) -> None:
     bank = FakeBank()
     bank.post("10.00")
