@@ -174,7 +174,7 @@ class StatementDocument(Sheet):
         for index, line in enumerate(facts.holder[:6]):
             # The name may take two lines; what follows one each, so that all stays above the summary.
             parts = (
-                self.wrapped(written(line), 92)[:2]
+                self.wrapped(written(line), 92, 2)
                 if index == 0
                 else [self.shortened(written(line), 92)]
             )
@@ -253,12 +253,7 @@ class StatementDocument(Sheet):
 
     def _add(self, line: Line) -> None:
         self.use_font("", 8)
-        name = self.wrapped(written(line.counterparty_name), NAME_WIDTH)
-        if len(name) > NAME_LINES:
-            name = [
-                *name[: NAME_LINES - 1],
-                self.shortened(f"{name[NAME_LINES - 1]} …", NAME_WIDTH),
-            ]
+        name = self.wrapped(written(line.counterparty_name), NAME_WIDTH, NAME_LINES)
         height = ROW + LINE * (len(name) - 1)
         self._make_room(height)
         self.use_font("", 8)

@@ -68,8 +68,17 @@ class Sheet(FPDF):
         text = self.normalize_text(text)
         return self.current_font.get_text_width(text, self.font_size_pt, None)[1] / self.k
 
-    def wrapped(self, text: str, width: float) -> list[str]:
-        """The text in lines, broken between words, or within one that is too long for a line."""
+    def wrapped(self, text: str, width: float, most_lines: int) -> list[str]:
+        """The text in lines, broken between words, or within one that is too long for a line.
+
+        What does not fit into `most_lines` is cut, with an ellipsis at the end.
+        """
+        lines = self._lines(text, width)
+        if len(lines) > most_lines:
+            lines[most_lines - 1 :] = [self.shortened(f"{lines[most_lines - 1]} …", width)]
+        return lines
+
+    def _lines(self, text: str, width: float) -> list[str]:
         if self.width_of(text) <= width:
             return [text]
         lines = [""]

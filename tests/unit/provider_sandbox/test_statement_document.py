@@ -21,6 +21,7 @@ def drawn(
     lines: Sequence[Line],
     opening: str = "100.00",
     period: tuple[date, date] = (date(2025, 3, 1), date(2025, 3, 31)),
+    holder: str = "Łódź Trading",
 ) -> bytes:
     amounts = [one.amount for one in lines]
     facts = Facts(
@@ -28,7 +29,7 @@ def drawn(
         generated_at=datetime(2025, 4, 1, 12, tzinfo=UTC),
         start=period[0],
         end=period[1],
-        holder=("Łódź Trading", "1 Main St", "Reno, NV 89501"),
+        holder=(holder, "1 Main St", "Reno, NV 89501"),
         account_title="Main",
         account_number="400100000001",
         opening=Decimal(opening),
@@ -67,6 +68,15 @@ def test_the_longest_period_is_not_cut_off() -> None:
     [texts] = texts_of_pages(drawn([], period=(date(2028, 9, 28), date(2028, 9, 30))))
 
     assert texts.count("September 28, 2028 to September 30, 2028") == 2  # letterhead and facts
+
+
+def test_a_holder_whose_name_needs_more_than_two_lines_is_cut_with_an_ellipsis() -> None:
+    [texts] = texts_of_pages(drawn([], holder="Hartford Trading " * 15))
+
+    address = texts.index("1 Main St")
+    assert texts[address - 2].startswith("Hartford Trading ")
+    assert texts[address - 1].startswith("Hartford Trading ")
+    assert texts[address - 1].endswith("…")
 
 
 def test_every_page_has_its_number_and_the_heads_of_the_columns() -> None:
@@ -150,7 +160,14 @@ def test_lines_that_are_not_what_it_counts_are_no_statement() -> None:
         ("a\n\tb\u00a0c", "a b c"),
         ("\u202eabc\x07", "abc"),
         ("\ue000", ""),
-        ("\U00013000\U000e0100", "A1?"),
+        ("Cafe\u0301 \u0141o\u0301dz\u0301", "Café Lódz"),
+        ("x\u030c \u2764\ufe0f \U0001f44d\U0001f3fd", "x :heart: :thumbsup:"),
+        ("دار السلام", "dr lslm"),
+        ("ห้าง", "hang"),
+        ("\u0627", "?"),
+        ("\u0301", "?"),
+        ("\u39dd & Co", "? & Co"),
+        ("\U00013000\U000e0100", "A1"),
     ],
 )
 def test_what_the_fonts_do_not_have_is_written_in_latin_letters(text: str, latin: str) -> None:
