@@ -35,7 +35,9 @@ class AchRequest(Model):
     status: AchStatus
     """How far it has come."""
     amount: DecimalText
-    """US dollars, as a string of a decimal number with two places: "1250.75"."""
+    """US dollars, as a string of a decimal number with two places: "1250.75". It has no sign: whether money leaves the
+    account or comes in is in `debit_credit_flag` of the account's transaction.
+    """
     return_code: str | None
     """Nacha's return code, such as `R01`; `REJECTED` or `CANCELED` for a request that the bank never sent."""
     return_description: str | None
