@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from libs.contracts import reconciliation_operations as table
 from libs.handling import clock
@@ -21,7 +22,7 @@ from services.reconciliation.adapters.feeds import FeedPositions
 from services.reconciliation.adapters.our_services import OnboardingQueries, PaymentsQueries
 from services.reconciliation.handlers.balances import BalanceComparison
 from services.reconciliation.handlers.books import Books
-from services.reconciliation.handlers.comparison import Comparison
+from services.reconciliation.handlers.comparison import Comparison, page_size
 from services.reconciliation.handlers.contradictions import ContradictionComparison
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
@@ -37,7 +38,7 @@ from services.reconciliation.handlers.running import Reconciler
 from services.reconciliation.handlers.stored_answers import StoredAnswerComparison
 from services.reconciliation.handlers.wires import WireComparison
 from services.reconciliation.metrics import measure_for_ever
-from services.reconciliation.ports import Providers
+from services.reconciliation.ports import ProviderList, Providers
 from services.reconciliation.providers import open_providers
 from services.reconciliation.sensitive_digests import digest_by
 from services.reconciliation.settings import Settings
@@ -99,17 +100,23 @@ def comparisons(
     """
     size = settings.page_size
     identity, core, financial = providers.identity, providers.core, providers.financial
-    payments = PaymentsQueries(query_client, size)
-    onboarding = OnboardingQueries(query_client, settings.customers_page_size)
+    wires_size = page_size(size, core.wires)
+    payments = PaymentsQueries(query_client, wires_size)
+
+    def onboarding(*looked_up: ProviderList[Any]) -> OnboardingQueries:
+        return OnboardingQueries(query_client, page_size(settings.customers_page_size, *looked_up))
+
+    of_customers = onboarding(identity.customers, core.customers, core.accounts)
     lists = lists_with_holders(
         CustomerLists(
             identity=identity.customers,
             core=core.customers,
             accounts=core.accounts,
         ),
-        onboarding,
+        of_customers,
     )
-    external_accounts = external_accounts_with_holders(core.external_accounts, onboarding)
+    of_external_accounts = onboarding(core.external_accounts)
+    external_accounts = external_accounts_with_holders(core.external_accounts, of_external_accounts)
     digest = digest_by(settings.onboarding_keys.get_secret_value())
     ledger, balances = financial.books, financial.balances
     books = Books(database, ledger, page_size=size) if ledger is not None else None
@@ -119,16 +126,18 @@ def comparisons(
         Role.FINANCIAL: financial.newest_entry,
     }
     wires = WireComparison(
-        payments, core.wires, books if core.posts_wires else None, page_size=size
+        payments, core.wires, books if core.posts_wires else None, page_size=wires_size
     )
     made: list[Comparison | None] = [
         FeedComparison(
             database, FeedPositions(query_client, newest), still_seconds=settings.feed_still_seconds
         ),
         BalanceComparison(books, balances, page_size=size) if books and balances else None,
-        CustomerComparison(onboarding, lists, digest),
-        ExternalAccountComparison(onboarding, external_accounts, digest),
-        StoredAnswerComparison(onboarding, core.accounts, core.external_accounts),
+        CustomerComparison(of_customers, lists, digest),
+        ExternalAccountComparison(of_external_accounts, external_accounts, digest),
+        StoredAnswerComparison(
+            onboarding(core.accounts, core.external_accounts), core.accounts, core.external_accounts
+        ),
         wires,
         ContradictionComparison(database, payments, wires),
         DepositLocationComparison(database, ledger) if ledger is not None else None,

@@ -201,6 +201,13 @@ class Feeds(Protocol):
 class ProviderList(Protocol[RowT_co]):
     """One of a provider's lists, records that are closed included."""
 
+    @property
+    def requests_each(self) -> int:
+        """Requests that it takes to look one record up, where the provider is asked for each by itself; 0 where one
+        request names many.
+        """
+        ...
+
     async def page(self, after: str | None, deadline: float) -> Page[RowT_co]: ...
 
     async def by_ids(self, ids: Sequence[str], deadline: float) -> Sequence[RowT_co]:

@@ -29,6 +29,7 @@ from libs.providers.increase.refusals import conclusion
 from libs.providers.increase.transport import SessionTransport
 
 LOGGED_FIELDS = 5
+RETRIEVED_AT_ONCE = 8
 
 AnswerT = TypeVar("AnswerT")
 
@@ -49,7 +50,9 @@ class IncreaseClient:
         base_url: absolute.
         key: the API key. It is in no log and in no exception.
         session: from `sessions.open_session`.
-        timeout_seconds: at most this long for one exchange.
+        timeout_seconds: at most this long for one exchange, the wait for a connection included.
+        retrievals: bounds how many objects `lists.retrieve_each` reads at once, of all clients that share it; None:
+            `RETRIEVED_AT_ONCE` of this client.
     """
 
     def __init__(
@@ -61,9 +64,11 @@ class IncreaseClient:
         *,
         timeout_seconds: float = 5.0,
         circuit: Circuit | None = None,
+        retrievals: asyncio.Semaphore | None = None,
     ) -> None:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(f"the URL of provider {name} must be absolute")
+        self.retrievals = retrievals or asyncio.Semaphore(RETRIEVED_AT_ONCE)
         self._exchanges = Exchanges(name, timeout_seconds=timeout_seconds, circuit=circuit)
         self._sdk = AsyncIncrease(
             api_key=key,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 
 import aiohttp
@@ -13,14 +14,23 @@ from libs.providers.sessions import open_session
 
 
 class Clients:
-    """One for each role, on one session: circuit breaker and metrics are of the role."""
+    """One for each role, on one session: circuit breaker and metrics are of the role.
+
+    Together they retrieve as many objects at once as the session has connections: a request that waits for a connection
+    uses up its timeout.
+    """
 
     def __init__(
-        self, settings: IncreaseSettings, session: aiohttp.ClientSession, timeout_seconds: float
+        self,
+        settings: IncreaseSettings,
+        session: aiohttp.ClientSession,
+        timeout_seconds: float,
+        connections: int,
     ) -> None:
         self._settings = settings
         self._session = session
         self._timeout_seconds = timeout_seconds
+        self._retrievals = asyncio.Semaphore(connections)
 
     def at(self, role: Role) -> IncreaseClient:
         return IncreaseClient(
@@ -29,6 +39,7 @@ class Clients:
             self._settings.increase_key.get_secret_value(),
             self._session,
             timeout_seconds=self._timeout_seconds,
+            retrievals=self._retrievals,
         )
 
 
@@ -42,4 +53,4 @@ async def open_clients(
 ) -> Clients:
     """Their session is closed with `opened`."""
     session = await opened.enter_async_context(open_session(connections, ca_file=ca_file))
-    return Clients(settings, session, timeout_seconds)
+    return Clients(settings, session, timeout_seconds, connections)

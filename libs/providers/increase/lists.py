@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
@@ -16,7 +15,6 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.refusals import NOT_FOUND
 
 LARGEST_PAGE = 100
-RETRIEVED_AT_ONCE = 8
 
 RowT = TypeVar("RowT")
 RowT_co = TypeVar("RowT_co", covariant=True)
@@ -71,15 +69,15 @@ async def retrieve_each(
     *,
     deadline: float,
 ) -> dict[str, RowT]:
-    """The objects with these ids, a few at once; ids that Increase does not know are left out.
+    """The objects with these ids, as many at once as the client's `retrievals` allow. Ids that Increase does not know
+    are left out.
 
     Raises ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
     """
-    capacity = asyncio.Semaphore(RETRIEVED_AT_ONCE)
     found: dict[str, RowT] = {}
 
     async def retrieve(one: str) -> None:
-        async with capacity:
+        async with client.retrievals:
             try:
                 found[one] = await client.read(
                     operation, lambda sdk: call(sdk, one), deadline=deadline

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from services.reconciliation.models import Finding, Scanned
+from services.reconciliation.ports import ProviderList
+
+STEP_REQUESTS = 100
+"""Requests that one page makes, about, at a provider that is asked for each record: a few at once, a slow one answers
+them within the minute that a step may take.
+"""
+LOOK_AT_ONCE = 25
+"""Records that are looked at together. A customer takes the most requests: four, where a provider is asked for each of
+its records.
+"""
 
 Scan = Callable[[str | None, float], Awaitable[Scanned]]
 """Takes where the page begins (None: at the start) and a deadline in Unix seconds."""
@@ -34,8 +44,18 @@ class Comparison(Protocol):
         ...
 
     async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
-        """What differs now, for each of the keys; at most 100."""
+        """What differs now, for each of the keys; at most `LOOK_AT_ONCE`."""
         ...
+
+
+def page_size(largest: int, *looked_up: ProviderList[Any]) -> int:
+    """How many records a page has that are looked up in these lists.
+
+    Args:
+        largest: where one request of each list names many records.
+    """
+    requests_each = sum(one.requests_each for one in looked_up)
+    return min(largest, STEP_REQUESTS // requests_each) if requests_each else largest
 
 
 def suspects(findings: Mapping[str, Finding]) -> list[str]:

@@ -48,6 +48,10 @@ class ListWithHolders(Generic[RowT]):
         self._ids: Callable[[RowT], Iterable[str | None]] = ids
         self._with_holder: Callable[[RowT, Holders], RowT] = with_holder
 
+    @property
+    def requests_each(self) -> int:
+        return self._records.requests_each
+
     async def page(self, after: str | None, deadline: float) -> Page[RowT]:
         page = await self._records.page(after, deadline)
         return dataclasses.replace(page, rows=await self._with_holders(page.rows, deadline))

@@ -22,7 +22,7 @@ from libs.persistence.engine import Database
 from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost, Term, fence, leadership
 from libs.runtime.crash import crash_point
 from services.reconciliation.handlers.backoff import RETRIES, ComparisonBackoff
-from services.reconciliation.handlers.comparison import Comparison, Scan
+from services.reconciliation.handlers.comparison import LOOK_AT_ONCE, Comparison, Scan
 from services.reconciliation.handlers.turns import Turns
 from services.reconciliation.metrics import FAILURES, RUNS
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
@@ -33,7 +33,6 @@ from services.reconciliation.repository.suspects import Suspects
 LEASE = "reconciliation"
 STEP_SECONDS = 60.0
 """The longest one page or one batch of looks may take."""
-LOOK_AT_ONCE = 100
 LARGEST_LOOKS = 3
 """Looks after which a suspect counts as in flight when each look has found other differences."""
 RUN_DAYS = 90

@@ -35,6 +35,8 @@ SIZES = "SELECT pg_relation_size('posted'), pg_relation_size('wire_debit')"
 class FakeBank:
     """Postings of accounts, and their balances; see `ports.Financial` and `ports.ProviderList`."""
 
+    requests_each = 0
+
     def __init__(self) -> None:
         self.postings: list[Posting] = []
         self.wrong = Decimal(0)

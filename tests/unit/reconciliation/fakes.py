@@ -14,8 +14,7 @@ from libs.contracts.reconciliation import (
     RecordedCustomer,
     RecordedExternalAccount,
 )
-from services.reconciliation.handlers.comparison import Comparison
-from services.reconciliation.handlers.running import LOOK_AT_ONCE
+from services.reconciliation.handlers.comparison import LOOK_AT_ONCE, Comparison
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import Page
 from services.reconciliation.sensitive_digests import digest_by
@@ -32,6 +31,8 @@ def soon() -> float:
 
 class FakeList(Generic[RowT]):
     """See `ports.ProviderList`. `rows` may be changed by the test."""
+
+    requests_each = 0
 
     def __init__(self, rows: Sequence[RowT], row_id: str, page_size: int = 2) -> None:
         self.rows = list(rows)

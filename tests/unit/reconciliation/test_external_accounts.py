@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from libs.providers.increase.lists import RETRIEVED_AT_ONCE
+from services.reconciliation.handlers.comparison import LOOK_AT_ONCE
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.external_accounts import ExternalAccountComparison
-from services.reconciliation.handlers.running import LOOK_AT_ONCE, STEP_SECONDS
+from services.reconciliation.handlers.running import STEP_SECONDS
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import CoreExternalAccount
 from services.reconciliation.settings import Settings
@@ -17,13 +17,14 @@ from tests.unit.reconciliation.fakes import DIGEST, FakeList, FakeOnboarding, co
 ANSWER_SECONDS = 1.0
 PAYEES = 5 * LOOK_AT_ONCE
 PAGE_SIZE: int = Settings.model_fields["customers_page_size"].default
+CONNECTIONS: int = Settings.model_fields["provider_connections"].default
 
 
 class SlowBank(FakeList[CoreExternalAccount]):
     """One request for each id, a few at once, as at Increase; a step that takes longer is given up."""
 
     async def by_ids(self, ids: Sequence[str], deadline: float) -> list[CoreExternalAccount]:
-        if len(ids) / RETRIEVED_AT_ONCE * ANSWER_SECONDS > STEP_SECONDS:
+        if len(ids) / CONNECTIONS * ANSWER_SECONDS > STEP_SECONDS:
             raise TimeoutError
         return await super().by_ids(ids, deadline)
 

@@ -129,6 +129,26 @@ async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Ban
     )
 
 
+async def test_a_record_that_is_looked_up_takes_as_many_requests_as_its_list_says(
+    bank: Bank,
+) -> None:
+    transaction_id = str(uuid4())
+    account_id, external_account_id = await bank.wire(transaction_id)
+    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    looked_up: list[tuple[ProviderList[Any], str]] = [
+        (lists.wires(bank.client), transaction_id),
+        (lists.accounts(bank.client), account_id),
+        (lists.external_accounts(bank.client), external_account_id),
+        (parties.customers(bank.client, parties.core_customer), entity.id),
+    ]
+
+    for records, record_id in looked_up:
+        before = sum(bank.requests.values())
+        [_] = await records.by_ids([record_id], soon())
+
+        assert sum(bank.requests.values()) - before == records.requests_each
+
+
 async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: Bank) -> None:
     transaction_id = str(uuid4())
     await bank.wire(transaction_id)

@@ -47,6 +47,7 @@ class IncreaseList(Generic[ObjectT, RowT]):
         listed: the list.
         found: the objects with ids, by those ids.
         rows: those of an object.
+        requests_each: see `ports.ProviderList`.
     """
 
     def __init__(
@@ -56,7 +57,10 @@ class IncreaseList(Generic[ObjectT, RowT]):
         listed: ListCall[ObjectT],
         found: Callable[[Sequence[str], float], Awaitable[Sequence[RowT]]],
         rows: Callable[[ObjectT], Iterable[RowT]],
+        *,
+        requests_each: int = 1,
     ) -> None:
+        self.requests_each = requests_each
         self._client = client
         self._name = name
         self._listed = listed
@@ -138,6 +142,7 @@ def accounts(client: IncreaseClient) -> IncreaseList[Account, CoreAccount]:
         lambda sdk, cursor: list_accounts(sdk, cursor, LARGEST_PAGE),
         found,
         lambda account: [_account(account, None)],
+        requests_each=2,
     )
 
 

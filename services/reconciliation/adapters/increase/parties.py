@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.client import RETRIEVED_AT_ONCE, IncreaseClient
 from libs.providers.increase.emails import email_at_increase
 from libs.providers.increase.entities import (
     ACTIVE,
@@ -20,7 +20,7 @@ from libs.providers.increase.entities import (
     retrieve_entity,
     retrieve_owner,
 )
-from libs.providers.increase.lists import LARGEST_PAGE, RETRIEVED_AT_ONCE, retrieve_each
+from libs.providers.increase.lists import LARGEST_PAGE, retrieve_each
 from services.reconciliation.adapters.increase.lists import CLOSED, OPEN, IncreaseList
 from services.reconciliation.ports import CoreCustomer, IdentityRecord
 

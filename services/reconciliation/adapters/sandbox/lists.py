@@ -32,6 +32,8 @@ class SandboxList(Generic[RowT]):
         page_size: rows in a page at most.
     """
 
+    requests_each = 0
+
     def __init__(
         self,
         client: ProviderClient,
