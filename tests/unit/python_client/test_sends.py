@@ -7,19 +7,21 @@ import os
 import ssl
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import httpx
 import pytest
 
 import bankside_client
-from bankside_client import AsyncClient, OutcomeUnknown, Unavailable
+from bankside_client import AsyncClient, OutcomeUnknown, Unavailable, client, exchange
 from deploy.local.ports import LOOPBACK
 from tests.support.certificates import Authority
 from tests.support.pace import pace
-from tests.unit.client.answering import KEY, gateway, success
+from tests.unit.client.answering import KEY, gateway, problem, success
 from tests.unit.python_client.calling import SENT, WIRE, calling, of_the_callers
 
 FORKS = """
@@ -114,6 +116,88 @@ async def test_what_is_no_error_such_as_cancellation_ends_a_call_as_it_is(kind: 
     ):
         with pytest.raises(Canceled):
             await call("send_wire", **SENT)
+
+
+class TimeLimit(Exception):
+    """Thrown into a call by a signal, as Celery's SoftTimeLimitExceeded."""
+
+
+@pytest.mark.parametrize("moment", ["reading the answer", "signing the second send"])
+async def test_a_time_limit_after_a_send_leaves_the_outcome_unknown_with_its_key(
+    kind: str, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    received: list[httpx.Request] = []
+    at = {"reading the answer": "retry_after", "signing the second send": "signed_headers"}[moment]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        received.append(request)
+        monkeypatch.setattr(exchange, at, Mock(side_effect=TimeLimit))
+        return httpx.Response(502)
+
+    async with (
+        of_the_callers(kind, transport=httpx.MockTransport(answer)) as http,
+        calling(kind, "http://a", http=http) as call,
+    ):
+        with pytest.raises(OutcomeUnknown) as raised:
+            await call("send_wire", **SENT)
+
+    [sent] = received
+    assert raised.value.code == "no_answer"
+    assert raised.value.idempotency_key == sent.headers["Idempotency-Key"]
+    assert raised.value.request_id == sent.headers["X-Request-Id"]
+    assert isinstance(raised.value.__cause__, TimeLimit)
+
+
+@pytest.mark.parametrize("limit", [TimeLimit, TimeoutError])
+async def test_a_time_limit_in_the_pause_between_two_sends_leaves_the_outcome_unknown(
+    limit: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "time", Mock(wraps=time, sleep=Mock(side_effect=limit)))
+    async with (
+        gateway(problem(503, "unavailable")) as server,
+        calling("sync", server.base_url) as call,
+    ):
+        with pytest.raises(OutcomeUnknown) as raised:
+            await call("send_wire", **SENT)
+
+    [sent] = server.received
+    assert raised.value.idempotency_key == sent.headers["Idempotency-Key"]
+    assert isinstance(raised.value.__cause__, limit)
+
+
+async def test_a_time_limit_before_anything_is_sent_stays_what_it_is(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "signed_headers", Mock(side_effect=TimeLimit))
+    async with calling(kind, "http://a") as call:
+        with pytest.raises(TimeLimit):
+            await call("send_wire", **SENT)
+
+
+@pytest.mark.parametrize("name", ["send_wire", "get_own_wire_policy"])
+async def test_a_timeout_of_asyncio_has_the_key_of_a_write_in_a_note(name: str) -> None:
+    keys: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        keys.append(request.headers.get("Idempotency-Key"))
+        timeout.reschedule(asyncio.get_running_loop().time())
+        return httpx.Response(502, headers={"Retry-After": "20"})
+
+    async with (
+        of_the_callers("async", transport=httpx.MockTransport(answer)) as http,
+        calling("async", "http://a", http=http) as call,
+    ):
+        with pytest.raises(TimeoutError) as raised:
+            async with asyncio.timeout(None) as timeout:
+                await call(name, **(SENT if name == "send_wire" else {}))
+
+    notes = getattr(raised.value.__context__, "__notes__", [])
+    assert isinstance(raised.value.__context__, asyncio.CancelledError)
+    assert notes == [
+        f"A write was sent under the Idempotency-Key {key}, and may have been carried out."
+        for key in keys
+        if key is not None
+    ]
 
 
 async def test_event_loops_may_use_an_async_client_one_after_another() -> None:

@@ -72,17 +72,18 @@ class AsyncClient(AsyncMethods):
     ) -> Answer[T]:
         exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
         connections = await self._connections.of_this_loop()
-        while True:
-            request = exchange.request()
-            try:
-                response, body = await self._send(connections.http, request)
-            except Exception as error:
-                outcome: Answer[T] | float = exchange.lost(error)
-            else:
-                outcome = exchange.answered(response, body)
-            if isinstance(outcome, Answer):
-                return outcome
-            await anyio.sleep(outcome)
+        with exchange:
+            while True:
+                request = exchange.request()
+                try:
+                    response, body = await self._send(connections.http, request)
+                except Exception as error:
+                    outcome: Answer[T] | float = exchange.lost(error)
+                else:
+                    outcome = exchange.answered(response, body)
+                if isinstance(outcome, Answer):
+                    return outcome
+                await anyio.sleep(outcome)
 
     async def _list(
         self,

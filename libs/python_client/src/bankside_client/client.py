@@ -80,17 +80,18 @@ class Client(Methods):
     ) -> Answer[T]:
         exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
         http = self._connections.of_this_process()
-        while True:
-            request = exchange.request()
-            try:
-                response, body = self._send(http, request)
-            except Exception as error:
-                outcome: Answer[T] | float = exchange.lost(error)
-            else:
-                outcome = exchange.answered(response, body)
-            if isinstance(outcome, Answer):
-                return outcome
-            time.sleep(outcome)
+        with exchange:
+            while True:
+                request = exchange.request()
+                try:
+                    response, body = self._send(http, request)
+                except Exception as error:
+                    outcome: Answer[T] | float = exchange.lost(error)
+                else:
+                    outcome = exchange.answered(response, body)
+                if isinstance(outcome, Answer):
+                    return outcome
+                time.sleep(outcome)
 
     def _list(
         self,

@@ -8,7 +8,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Generic, NoReturn, TypeVar
+from types import TracebackType
+from typing import Any, Generic, NoReturn, Self, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID, uuid4
 
@@ -130,7 +131,7 @@ class Exchange(Generic[T]):
     """A call from its first request to its answer.
 
     Send `request()`; tell `answered` or `lost` what came of it; each gives the answer, or the seconds to pause before
-    the next `request()`, or raises what the call ends with.
+    the next `request()`, or raises what the call ends with. All of it, the pauses too, is in a `with` of the exchange.
     """
 
     def __init__(
@@ -161,10 +162,34 @@ class Exchange(Generic[T]):
         self._lost: Exception | None = None
         self._is_under_way = False
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """A time limit of a job or a cancellation that ends the call after a send takes the key of a write with it: an
+        exception as `OutcomeUnknown`, what is no `Exception`, such as `CancelledError`, in a note.
+
+        Raises:
+            OutcomeUnknown: an exception was thrown into the call after a send.
+        """
+        if error is None or isinstance(error, BanksideError) or self._attempt == 0:
+            return
+        if isinstance(error, Exception):
+            detail = "The call was ended before its answer came."
+            raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail) from error
+        if self._operation.takes_idempotency_key:
+            error.add_note(
+                f"A write was sent under the Idempotency-Key {self._key}, and may have been carried out."
+            )
+
     def request(self) -> httpx.Request:
         """The request, signed anew."""
-        self._attempt += 1
-        self._request_id = str(uuid4())
+        request_id = str(uuid4())
         method, target = self._operation.method, self._url.raw_path.decode("ascii")
         signed = signed_headers(
             self._gateway,
@@ -174,13 +199,16 @@ class Exchange(Generic[T]):
             str(int(time.time())),
             secrets.token_urlsafe(24),
         )
-        return httpx.Request(
+        request = httpx.Request(
             method,
             self._url,
-            headers={**self._headers, **signed, "X-Request-Id": self._request_id},
+            headers={**self._headers, **signed, "X-Request-Id": request_id},
             content=self._body or None,
             extensions={"timeout": self._gateway.timeout.as_dict()},
         )
+        self._attempt += 1
+        self._request_id = request_id
+        return request
 
     def answered(self, response: httpx.Response, body: bytes) -> Answer[T] | float:
         """Raises:
