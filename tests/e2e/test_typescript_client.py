@@ -229,6 +229,24 @@ async def test_a_retry_is_signed_anew_under_the_same_key_and_body(play: Run) -> 
     assert {request.body for request in server.received} == {SENT}
 
 
+@pytest.mark.parametrize("asked", ["0", "Sun, 06 Nov 1994 08:49:37 GMT"])
+async def test_a_retry_after_that_is_no_time_to_wait_leaves_the_pause_to_the_backoff(
+    play: Run, asked: str
+) -> None:
+    script = """
+        const sent = [];
+        const fetch = async () => {
+          sent.push(performance.now());
+          return new Response("", { status: 503, headers: { "Retry-After": given.asked } });
+        };
+        await show(new b.Client({ ...settings, fetch, attempts: 2 }).listWires());
+        await show(Promise.resolve(sent));
+    """
+    [_, [first, second]] = await play(Gateway("http://127.0.0.1:1", []), script, asked=asked)
+
+    assert second - first > 140, "milliseconds: 200, less the jitter of a quarter"
+
+
 async def test_a_call_that_is_built_anew_has_the_same_body(play: Run) -> None:
     script = """
         const moved = (value) => Object.fromEntries(Object.entries(value).reverse());

@@ -167,7 +167,7 @@ export class Exchange {
 /** Seconds of a Retry-After: a number of them, or a date. Undefined when it says nothing usable. */
 export function retryAfterSeconds(value: string): number | undefined {
   const seconds = /^[0-9]+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
-  return seconds >= 0 ? Math.min(seconds, LONGEST_RETRY_AFTER_SECONDS) : undefined;
+  return seconds > 0 ? Math.min(seconds, LONGEST_RETRY_AFTER_SECONDS) : undefined;
 }
 
 function backoffSeconds(failures: number): number {
