@@ -153,6 +153,14 @@ def test_a_delivery_is_not_verified_with_a_key_that_is_empty_or_short(
         verify_webhook(b"{}", headers, secret)
 
 
+@pytest.mark.parametrize("malformed", ["", "no secret", "whsec_", "whsec_?"])
+def test_a_malformed_secret_is_told_also_where_an_earlier_one_verifies(malformed: str) -> None:
+    headers = delivered(b"{}", int(time.time()))
+
+    with pytest.raises(WebhookSecretError):
+        verify_webhook(b"{}", headers, [SECRET, malformed])
+
+
 @pytest.mark.parametrize("secret", [None, [SECRET, None]], ids=["none", "one of two"])
 def test_a_secret_that_is_missing_is_told_without_any_secret(secret: Any) -> None:
     with pytest.raises(TypeError, match=r"^a secret is missing$"):

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 import time
+from base64 import b64decode
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from subprocess import PIPE, Popen
@@ -207,6 +208,27 @@ async def test_a_delivery_is_not_verified_with_a_key_that_is_empty_or_short(play
 
     assert [error["name"] for error in errors] == ["WebhookSecretError"] * 3
     assert errors[0]["message"] == "the key of a webhook secret is 16 bytes at least"
+
+
+async def test_a_malformed_secret_is_told_also_where_an_earlier_one_verifies(play: Run) -> None:
+    timestamp = str(int(time.time()))
+    key = b64decode(OTHER_SECRET.removeprefix("whsec_"))
+    headers = {
+        "webhook-id": "evt_1",
+        "webhook-timestamp": timestamp,
+        "webhook-signature": signature_header((key,), "evt_1", timestamp, b"{}"),
+    }
+    script = """
+        await show(b.verifyWebhook("{}", given.headers, [given.other]));
+        for (const malformed of ["", "no secret", "whsec_", "whsec_?"])
+          await show(b.verifyWebhook("{}", given.headers, [given.other, malformed]));
+    """
+    event, *errors = await play(
+        Gateway("http://127.0.0.1:1", []), script, headers=headers, other=OTHER_SECRET
+    )
+
+    assert event == {}
+    assert [error.get("name") for error in errors] == ["WebhookSecretError"] * 4
 
 
 async def test_the_methods_are_the_operations(play: Run) -> None:

@@ -44,6 +44,7 @@ export async function verifyWebhook(
     if (value === undefined) throw new WebhookSignatureError(`${name} is missing`);
     return value;
   }) as [string, string, string];
+  const keys = secrets.map(secretBytes);
   if (!/^[0-9]{1,15}$/.test(timestamp)) {
     throw new WebhookSignatureError("webhook-timestamp is not Unix seconds");
   }
@@ -55,8 +56,8 @@ export async function verifyWebhook(
   const signed = new Uint8Array(head.length + bytes.length);
   signed.set(head);
   signed.set(bytes, head.length);
-  for (const one of secrets) {
-    const key = await hmacKey(secretBytes(one), "verify");
+  for (const bytesOfKey of keys) {
+    const key = await hmacKey(bytesOfKey, "verify");
     for (const candidate of signatures.split(" ")) {
       const mac = candidate.startsWith("v1,") ? base64(candidate.slice(3)) : undefined;
       if (mac !== undefined && (await crypto.subtle.verify("HMAC", key, mac, signed))) {
