@@ -19,9 +19,10 @@ import pytest
 import bankside_client
 from bankside_client import AsyncClient, OutcomeUnknown, Unavailable, client, exchange
 from deploy.local.ports import LOOPBACK
+from libs.contracts.exact_json import encode
 from tests.support.certificates import Authority
-from tests.support.pace import pace
-from tests.unit.client.answering import KEY, gateway, problem, success
+from tests.support.pace import pace, waiting_pace
+from tests.unit.client.answering import HANG, KEY, gateway, problem, success
 from tests.unit.python_client.calling import SENT, WIRE, calling, of_the_callers
 
 FORKS = """
@@ -200,6 +201,65 @@ async def test_a_timeout_of_asyncio_has_the_key_of_a_write_in_a_note(name: str) 
     ]
 
 
+INTERIM = [b"HTTP/1.1 102 Processing\r\n\r\n"] * 200
+HEADERS = [b"HTTP/1.1 200 OK\r\n", *(b"X-Part-%d: x\r\n" % number for number in range(200))]
+GZIP = [
+    b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n",
+    *(b"1\r\n%c\r\n" % byte for byte in b"\x1f\x8b\x08\x08\0\0\0\0\0\x03" + b"n" * 190),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "pieces"),
+    [("async", INTERIM), ("async", HEADERS), ("async", GZIP), ("sync", GZIP)],
+    ids=["interim answers", "headers", "body without content", "body without content, sync"],
+)
+async def test_an_answer_that_comes_in_small_pieces_is_given_up_in_time(
+    kind: str, pieces: list[bytes]
+) -> None:
+    settings = {"timeout_seconds": 0.3 * pace(), "patience_seconds": 0}
+    async with trickling(pieces) as (url, sent), calling(kind, url, **settings) as call:
+        with pytest.raises(OutcomeUnknown) as raised:
+            await call("send_wire", **SENT)
+
+    assert isinstance(raised.value.__cause__, httpx.ReadTimeout)
+    assert len(sent) < len(pieces), "the client closes its connection before the last piece"
+
+
+async def test_a_call_that_finds_no_free_connection_has_sent_nothing(kind: str) -> None:
+    limits = httpx.Limits(max_connections=1)
+    hurried = {"timeout_seconds": waiting_pace(), "patience_seconds": 0}
+    async with (
+        gateway(HANG) as server,
+        of_the_callers(kind, limits=limits) as http,
+        calling(kind, server.base_url, http=http, patience_seconds=0) as first,
+        calling(kind, server.base_url, http=http, **hurried) as second,
+    ):
+        holding = asyncio.create_task(first("get_own_wire_policy"))
+        await server.has_received(1)
+        with pytest.raises(Unavailable) as raised:
+            await second("send_wire", **SENT)
+        server.ends.set()
+        with pytest.raises(OutcomeUnknown):
+            await holding
+
+    assert raised.value.code == "no_connection"
+    assert isinstance(raised.value.__cause__, httpx.PoolTimeout)
+
+
+async def test_answers_of_a_transport_that_gives_them_whole_are_read(kind: str) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, content=encode({"message": "Done", "data": WIRE}))
+
+    async with (
+        of_the_callers(kind, transport=httpx.MockTransport(answer)) as http,
+        calling(kind, "http://a", http=http) as call,
+    ):
+        wire = await call("get_wire", "t1")
+
+    assert wire.data.transaction_id == "t1"
+
+
 async def test_event_loops_may_use_an_async_client_one_after_another() -> None:
     async with gateway(success(WIRE)) as server:
         client = AsyncClient(server.base_url, KEY.subscription_key, KEY.secret)
@@ -253,3 +313,30 @@ async def answering_without_tls(context: ssl.SSLContext) -> AsyncIterator[tuple[
     server = await asyncio.start_server(answer, LOOPBACK, 0, ssl=context)
     async with server:
         yield f"https://localhost:{server.sockets[0].getsockname()[1]}", received
+
+
+@asynccontextmanager
+async def trickling(pieces: list[bytes]) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """A server that answers one request with a piece each 0.02 s, until the client closes; the pieces that it sent."""
+    sent: list[bytes] = []
+    answering: list[asyncio.Task[None]] = []
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"}")
+        closed = asyncio.create_task(reader.read())
+        for piece in pieces:
+            writer.write(piece)
+            sent.append(piece)
+            await asyncio.wait({closed}, timeout=0.02)
+            if closed.done():
+                break
+        writer.transport.abort()
+        await asyncio.gather(closed, return_exceptions=True)
+
+    def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        answering.append(asyncio.create_task(answer(reader, writer)))
+
+    server = await asyncio.start_server(begin, LOOPBACK, 0)
+    async with server:
+        yield f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}", sent
+        await asyncio.gather(*answering)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -28,6 +27,8 @@ T = TypeVar("T")
 
 class AsyncClient(AsyncMethods):
     """As `Client`, with methods to await: `async for wire in await bankside.list_wires()`.
+
+    `timeout_seconds` ends each send, also while its status and headers come.
 
     One event loop after another may use it. Loops that run at the same time, in several threads, take a client each.
     """
@@ -104,14 +105,15 @@ class AsyncClient(AsyncMethods):
     async def _send(
         self, http: httpx.AsyncClient, request: httpx.Request
     ) -> tuple[httpx.Response, bytes]:
-        give_up_at = time.monotonic() + self._gateway.timeout_seconds
-        response = await http.send(request, stream=True, follow_redirects=False)
-        try:
-            body = b""
-            async for part in response.aiter_bytes():
-                body += part
-                if len(body) > ANSWER_BYTES or time.monotonic() > give_up_at:
-                    raise httpx.ReadError("The answer is too large or too slow.", request=request)
-            return response, body
-        finally:
-            await response.aclose()
+        with anyio.move_on_after(self._gateway.timeout_seconds):
+            response = await http.send(request, stream=True, follow_redirects=False)
+            try:
+                body = b""
+                async for part in response.aiter_bytes():
+                    body += part
+                    if len(body) > ANSWER_BYTES:
+                        raise httpx.ReadError("The answer is too large.", request=request)
+                return response, body
+            finally:
+                await response.aclose()
+        raise httpx.ReadTimeout("The answer is too slow.", request=request)

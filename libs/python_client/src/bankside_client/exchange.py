@@ -109,7 +109,12 @@ class Gateway:
 
     @property
     def timeout(self) -> httpx.Timeout:
-        return httpx.Timeout(self.timeout_seconds, connect=CONNECT_SECONDS)
+        """Of 20 s and more, waiting for a free connection and opening one, by TCP and TLS, end before the whole: it is
+        then known that nothing was sent.
+        """
+        return httpx.Timeout(
+            self.timeout_seconds, connect=CONNECT_SECONDS, pool=self.timeout_seconds / 2
+        )
 
 
 def signed_headers(
