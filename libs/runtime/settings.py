@@ -7,13 +7,22 @@ can be given as a file or by a program, too (`libs.secret_sources`).
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import AfterValidator, AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
+from pydantic import (
+    AfterValidator,
+    AliasChoices,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from libs.persistence.addressing import parse_database_url
 from libs.runtime.addresses import parse_networks
@@ -31,7 +40,7 @@ KEY_RING = "_keys"
 """How the name of a field with a key ring ends."""
 
 
-def settings_of(prefix: str) -> SettingsConfigDict:
+def settings_of(prefix: str) -> ConfigDict:
     """The `model_config` of a service whose own variables begin with `BANKSIDE_<prefix>_`."""
 
     def names(field: str) -> AliasChoices:
@@ -40,10 +49,10 @@ def settings_of(prefix: str) -> SettingsConfigDict:
             return AliasChoices(own)
         return AliasChoices(own, f"BANKSIDE_{field.upper()}")
 
-    return SettingsConfigDict(
+    return ConfigDict(
         alias_generator=AliasGenerator(validation_alias=names),
         validate_by_name=True,
-        case_sensitive=True,
+        validate_default=True,
         extra="ignore",
         frozen=True,
     )
@@ -76,7 +85,7 @@ def _is_database_url(url: SecretStr) -> SecretStr:
     return url
 
 
-class ProcessSettings(BaseSettings):
+class ProcessSettings(BaseModel):
     """What every process has. Subclasses set `service` and `model_config = settings_of(...)`."""
 
     service: ClassVar[str]
@@ -140,7 +149,9 @@ class ProcessSettings(BaseSettings):
         if problems:
             return None, problems
         try:
-            settings = cls(**secrets)
+            settings = cls.model_validate(
+                cls._plain_variables() | secrets, by_alias=True, by_name=False
+            )
         except ValidationError as error:
             return None, [_wrong_settings(error)]
         if for_production or settings.is_production:
@@ -187,6 +198,16 @@ class ProcessSettings(BaseSettings):
             if secret:
                 found[variable] = secret
         return found
+
+    @classmethod
+    def _plain_variables(cls) -> dict[str, str]:
+        """The environment without the variables of secrets, which `_secrets` reads."""
+        secret = {
+            name
+            for field in filter(_is_secret, cls.model_fields.values())
+            for name in names_of(field)
+        }
+        return {name: value for name, value in os.environ.items() if name not in secret}
 
     @classmethod
     def _secrets(cls) -> tuple[dict[str, Any], list[str]]:

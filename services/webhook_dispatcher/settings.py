@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
-from pydantic_settings import NoDecode
 
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
@@ -47,7 +46,6 @@ class Settings(CommandSettings):
     """How long the previous secret of a subscription goes on signing after a rotation."""
     retry_seconds: Annotated[
         tuple[Annotated[float, Field(ge=0, le=7 * 86400)], ...],
-        NoDecode,
         BeforeValidator(_parts),
         Field(min_length=1, max_length=30),
     ] = RETRY_SECONDS

@@ -194,7 +194,8 @@ async def test_an_examination_that_fails_is_a_finding_and_the_others_go_on(
 async def test_a_user_of_the_broker_with_more_rights_than_it_needs_is_found(
     environment: Environment,
 ) -> None:
-    administrator = GatewaySettings.model_construct(amqp_url=SecretStr(environment.amqp_url))
+    known: dict[str, Any] = {"amqp_url": SecretStr(environment.amqp_url)}
+    administrator = GatewaySettings.model_construct(**known)
 
     found = [sentence async for sentence in examinations.broker(administrator)]
 

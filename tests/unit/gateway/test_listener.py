@@ -7,7 +7,7 @@ import socket
 import ssl
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from aiohttp import web
@@ -61,7 +61,8 @@ def listener_at(
 def test_requests_that_take_all_their_time_leave_some_for_the_end_of_a_stop(
     drain: float, shutdown: float
 ) -> None:
-    settings = Settings.model_construct(drain_seconds=drain, shutdown_seconds=shutdown)
+    known: dict[str, Any] = {"drain_seconds": drain, "shutdown_seconds": shutdown}
+    settings = Settings.model_construct(**known)
 
     before_the_end = 2 * settings.longest_drain_seconds + settings.answering_seconds
 

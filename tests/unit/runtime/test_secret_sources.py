@@ -76,6 +76,15 @@ def test_a_file_for_the_service_wins_over_a_value_for_all(
     assert token(Settings.load()) == "its own"
 
 
+def test_an_empty_variable_of_the_service_leaves_the_one_for_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(TOKEN, "")
+    monkeypatch.setenv("BANKSIDE_CORE_TOKEN", "of all")
+
+    assert token(Settings.load()) == "of all"
+
+
 @pytest.mark.usefixtures("file")
 def test_a_secret_that_is_given_in_both_ways_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
