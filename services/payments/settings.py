@@ -65,7 +65,7 @@ class Settings(CommandSettings, ProviderSettings):
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     """The pause between two reads of a feed for what is new at the provider."""
-    feed_page_size: int = Field(default=500, ge=1, le=500)
+    feed_page_size: int = Field(default=100, ge=1, le=500)
     """Entries of a feed that are taken at a time."""
 
     def rules(self) -> Rules:
