@@ -21,7 +21,9 @@ from services.reconciliation.settings import Settings
 from tests.unit.reconciliation.fakes import FakeList, soon
 
 RING = f"k1:{base64.b64encode(bytes(32)).decode()}"
-SETTINGS = Settings.model_construct(onboarding_keys=SecretStr(RING))
+SETTINGS = Settings.model_construct(
+    database_url=SecretStr(""), amqp_url=SecretStr(""), onboarding_keys=SecretStr(RING)
+)
 ANSWER_SECONDS = 4.0
 REQUESTS = {"wires": 1, "customers": 1 + 1 + 2, "external_accounts": 1, "told": 2 + 1}
 """Of each comparison, for each of its records: of identity, core banking and accounts; of accounts and external
