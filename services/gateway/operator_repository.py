@@ -11,6 +11,7 @@ from sqlalchemy import (
     case,
     exists,
     func,
+    not_,
     select,
     true,
     tuple_,
@@ -142,6 +143,16 @@ _ACTIVE_KEY_OF_ROLE = _KNOWN_KEY.join(operators, operators.c.name == credentials
     operators.c.revoked_at.is_(None),
     operators.c.role == bindparam("role"),
 )
+_MARK_REGISTERED = (
+    update(credentials)
+    .where(
+        credentials.c.subscription_key == bindparam("key"),
+        credentials.c.operator == bindparam("wanted"),
+        credentials.c.revoked_at.is_(None),
+        not_(credentials.c.registered),
+    )
+    .values(registered=True)
+)
 _GIVEN = credentials.alias("given")
 _OF_KEY = select(_GIVEN.c.id).where(_GIVEN.c.subscription_key == bindparam("given_key"))
 _REVOKE_BEFORE = (
@@ -252,6 +263,13 @@ async def secret_of_active_key(
     values = {"operator": operator, "subscription_key": subscription_key}
     row = (await connection.execute(_ACTIVE_KEY, values)).first()
     return row.secret if row else None
+
+
+async def mark_registered(
+    connection: AsyncConnection, operator: str, subscription_key: str
+) -> None:
+    """Note that the gateway's settings name this key, if it is an active one of this operator."""
+    await connection.execute(_MARK_REGISTERED, {"wanted": operator, "key": subscription_key})
 
 
 async def revoke_registered_before(

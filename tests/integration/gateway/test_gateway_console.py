@@ -95,6 +95,19 @@ async def test_another_key_ends_those_that_were_registered_before_and_no_others(
     ]
 
 
+async def test_another_key_ends_one_that_a_gateway_of_the_release_before_registered(
+    database: Database, fresh_environment: Environment
+) -> None:
+    await registered(database, fresh_environment, FIRST)
+    async with database.transaction() as connection:
+        await connection.execute(text("UPDATE credentials SET registered = DEFAULT"))
+
+    logged = [await registered(database, fresh_environment, key) for key in (FIRST, SECOND)]
+
+    assert logged == [[], []]
+    assert await active_keys(database) == [SECOND]
+
+
 async def test_a_key_that_was_replaced_ends_none_and_says_what_to_do(
     database: Database, fresh_environment: Environment
 ) -> None:
