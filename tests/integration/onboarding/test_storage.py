@@ -66,6 +66,35 @@ async def test_views_and_events_open_nothing_that_is_sealed(shelf: Database) -> 
     assert opened.business.ein == "123456789"
 
 
+async def test_an_external_account_that_the_release_before_links_is_as_old_as_its_link(
+    shelf: Database,
+) -> None:
+    tenant, store, linked_as = f"t{uuid4().hex[:8]}", new_store(), f"ext_{uuid4().hex}"
+    async with shelf.transaction() as connection:
+        await add_pending(connection, store, tenant)
+        await connection.execute(
+            text(
+                "UPDATE external_accounts SET created_at = now() - interval '3 days' WHERE tenant = :t"
+            ),
+            {"t": tenant},
+        )
+        before = await connection.scalar(text("SELECT clock_timestamp()"))
+
+    async with shelf.transaction() as connection:
+        await connection.execute(
+            text(
+                "UPDATE external_accounts SET external_account_id = :id, is_primary = true WHERE tenant = :t"
+            ),
+            {"id": linked_as, "t": tenant},
+        )
+
+    async with shelf.transaction() as connection:
+        owner = await store.external_accounts.owner_of(connection, tenant, linked_as)
+    assert owner is not None
+    assert owner.linked_at is not None
+    assert owner.linked_at >= before
+
+
 async def test_lists_leave_room_for_other_reads_and_are_turned_away_when_too_many_wait(
     shelf: Database,
 ) -> None:
