@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,9 @@ from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.handling.outage_log import OutageLog
+from libs.messaging.command_consumer import MayBeForgotten
 from libs.messaging.envelope import Envelope, decode_reply
-from libs.persistence import inbox, inbox_acceptance
+from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
@@ -31,6 +33,13 @@ from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from libs.runtime.crash import crash_point
 
 DATABASE_RETRY_SECONDS = 0.5
+SURELY_KNOWN_SECONDS = (inbox_housekeeping.RETENTION_HOURS - 1) * 3600
+"""After its deadline: until then no command that was carried out is purged. The hour is for clocks that differ."""
+MAY_BE_FORGOTTEN = (
+    "It was sent about a day ago or earlier, and is not known. If it was carried out then, or a request that repeats it"
+    " was, that is forgotten by now, and it would be carried out once more: find out whether it was, and replay it with"
+    " `apply_again` where it has to be."
+)
 _FAULTS_OF_COMMAND = (
     asyncpg.DataError,
     asyncpg.IntegrityConstraintViolationError,
@@ -149,11 +158,18 @@ class Acceptance:
         self._keep_for_ever = keep_for_ever
         self._not_recorded = OutageLog("commands", "not_recorded")
 
-    async def accept(self, envelope: Envelope, reply_to: str | None) -> None:
-        """Record the command; returns once that is committed, however long the database is away."""
+    async def accept(self, envelope: Envelope, reply_to: str | None, is_redelivered: bool) -> None:
+        """Record the command; returns once that is committed, however long the database is away.
+
+        Raises:
+            MayBeForgotten: it is too old, see `_may_be_forgotten`, and not known.
+        """
+        began = time.time()
         while True:
+            # An attempt of unknown outcome, or another process, may have recorded it so long ago that it is purged.
+            may_be_recorded = is_redelivered or time.time() - began > SURELY_KNOWN_SECONDS
             try:
-                known = await self._record(envelope, reply_to)
+                known = await self._record(envelope, reply_to, may_be_recorded)
                 break
             except Exception as error:
                 if is_fault_of_command(error):
@@ -173,9 +189,13 @@ class Acceptance:
         elif self._ordering is None:
             self._driver.wake()  # it waits for capacity
 
-    async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
+    async def _record(
+        self, envelope: Envelope, reply_to: str | None, may_be_recorded: bool
+    ) -> Known:
         keep = envelope.operation in self._keep_for_ever
         command = new_command(envelope, reply_to, keep_for_ever=keep)
+        if self._may_be_forgotten(envelope, may_be_recorded):
+            return await self._find(command)
         if self._ordering is not None and envelope.operation not in self._unordered:
             async with self._database.transaction() as connection:
                 key = await self._ordering(connection, arriving(command, envelope))
@@ -188,6 +208,26 @@ class Acceptance:
                         lease_seconds=self._driver.lease_seconds,
                     )
         return await self._group_commit.commit(self._recording, command)
+
+    def _may_be_forgotten(self, envelope: Envelope, may_be_recorded: bool) -> bool:
+        """Whether a command that is not in the inbox may have had its answer: a day after its deadline, about.
+
+        | its operation is | may have had it |
+        |---|---|
+        | kept for ever | if this message was recorded: it is purged where its caller was told that it was not begun |
+        | another one | always: it, or a request that repeats it and came later, may have been carried out and purged |
+        """
+        if time.time() - envelope.deadline <= SURELY_KNOWN_SECONDS:
+            return False
+        return may_be_recorded or envelope.operation not in self._keep_for_ever
+
+    async def _find(self, command: NewCommand) -> KnownCommand:
+        """As it is known. Raises MayBeForgotten: it is not, and nothing was recorded."""
+        async with self._database.transaction() as connection:
+            known = await inbox_acceptance.accept(connection, command, None, lease=False)
+            if not isinstance(known, KnownCommand):
+                raise MayBeForgotten(MAY_BE_FORGOTTEN)  # rolls it back
+        return known
 
     def _answer_again(self, envelope: Envelope, reply_to: str | None, known: KnownCommand) -> None:
         """Answer a second request with the id of a known command. A redelivery of the first message is not answered."""

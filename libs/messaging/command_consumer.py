@@ -23,11 +23,22 @@ COMMAND_PREFETCH = 64
 CHECK_SECONDS = 6.0
 """For asking whether commands can be recorded: the database has its own bounds, of 5 s for a connection."""
 
-Accept = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
-"""Records the command (and its reply queue); returns once that is committed, however long the database is away."""
+Accept = Callable[[Envelope, str | None, bool], Coroutine[Any, Any, None]]
+"""Records the command (and its reply queue); returns once that is committed, however long the database is away. The
+flag says whether its message was delivered before.
+
+Raises:
+    MayBeForgotten
+"""
 
 Recordable = Callable[[], Coroutine[Any, Any, None]]
 """Checks, without a command, whether commands can be recorded; raises when they cannot."""
+
+
+class MayBeForgotten(Exception):
+    """The command is so old that it may have been carried out and purged: it was not recorded. The text is for
+    operators.
+    """
 
 
 class _Recording(NamedTuple):
@@ -43,6 +54,7 @@ class CommandConsumer:
     |---|---|
     | recorded | acked; a crash before leaves it with the broker |
     | not to be decoded, of a later version, or never to be recorded | moved to the dead queue |
+    | so old that it may have been carried out and purged | moved to the dead queue |
     | from a sender that the table does not allow, or with replies directed to another | moved to the dead queue |
     | returned by other deliveries too often | see `libs.messaging.poison` |
     | unacked while nothing can be recorded | requeued after `HOLD_SECONDS`; the consumer pauses until it can record |
@@ -160,7 +172,8 @@ class CommandConsumer:
         recording = self._recording.get(message.body)
         if recording is None:
             accepting = asyncio.create_task(
-                self._accept(envelope, message.properties.reply_to), name=f"accept:{envelope.id}"
+                self._accept(envelope, message.properties.reply_to, message.is_redelivered),
+                name=f"accept:{envelope.id}",
             )
             recording = _Recording(asyncio.get_running_loop().time(), accepting)
             self._recording[message.body] = recording
@@ -168,6 +181,10 @@ class CommandConsumer:
         try:
             # Shielded: losing the channel cancels its callbacks, and must not stop a recording half-way.
             await asyncio.shield(recording.accepting)
+        except MayBeForgotten as error:
+            self._log.error("may_be_forgotten", command=envelope.id)
+            await self._refuse(message, "may_be_forgotten", str(error))
+            return
         except Exception as error:
             # It would fail again, and unacked it would occupy a place of the prefetch for ever.
             self._log.error("not_acceptable", command=envelope.id, exc_info=error)

@@ -54,7 +54,9 @@ class Inbox:
         self.is_there = asyncio.Event()
         self.is_there.set()
 
-    async def accept(self, envelope: Envelope, _reply_to: str | None) -> None:
+    async def accept(
+        self, envelope: Envelope, _reply_to: str | None, _is_redelivered: bool
+    ) -> None:
         self.begun.append(envelope.message_id)
         self._at_once += 1
         self.at_once = max(self.at_once, self._at_once)
@@ -178,11 +180,13 @@ async def test_a_single_slow_command_pauses_nothing(fresh_environment: Environme
     slow = asyncio.Event()
 
     class SlowForOne(Inbox):
-        async def accept(self, envelope: Envelope, reply_to: str | None) -> None:
+        async def accept(
+            self, envelope: Envelope, reply_to: str | None, is_redelivered: bool
+        ) -> None:
             if not self.begun:
                 self.begun.append(envelope.message_id)
                 await slow.wait()
-            await super().accept(envelope, reply_to)
+            await super().accept(envelope, reply_to, is_redelivered)
 
     inbox = SlowForOne()
     async with (

@@ -117,7 +117,7 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
     """Put into the queue by one who may, as if the broker's permissions had failed."""
     taken: list[tuple[str, str]] = []
 
-    async def accept(envelope: Envelope, _: str | None) -> None:
+    async def accept(envelope: Envelope, _: str | None, __: bool) -> None:
         taken.append((envelope.request_id, envelope.operation))
 
     async def ping() -> None:

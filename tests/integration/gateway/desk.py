@@ -288,6 +288,7 @@ async def carrying_out(
     ordering: Any = no_ordering,
     database: Database | None = None,
     amqp_url: str | None = None,
+    keep_for_ever: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Driver]:
     """Be a replica of onboarding for its commands: with these handlers by operation name."""
     service = "onboarding"
@@ -307,6 +308,7 @@ async def carrying_out(
                 database,
                 {**rows, **handlers},
                 ordering,
+                keep_for_ever,
             )
         )
         await broker.start(wait_seconds=WAIT_SECONDS)

@@ -69,7 +69,7 @@ async def test_commands_that_wait_for_the_database_log_one_line_without_a_trace(
     )
 
     with capture_logs() as logs:
-        await asyncio.gather(*(accepting.accept(a_command(), None) for _ in range(COMMANDS)))
+        await asyncio.gather(*(accepting.accept(a_command(), None, False) for _ in range(COMMANDS)))
 
     [line] = logs
     assert (line["event"], line["error"]) == ("not_recorded", "ConnectionRefusedError")
