@@ -120,7 +120,7 @@ def test_it_has_the_services_and_jobs_of_compose(overlay: str) -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_an_upgrade_takes_jobs_and_dispatcher_first_and_gateway_and_console_last(
+def test_an_upgrade_takes_jobs_and_three_services_first_and_gateway_and_console_last(
     overlay: str,
 ) -> None:
     phases = {
@@ -130,7 +130,7 @@ def test_an_upgrade_takes_jobs_and_dispatcher_first_and_gateway_and_console_last
     }
 
     jobs = dict.fromkeys(("schemas", "migrate"), "before")
-    alone = ("webhook-dispatcher", "gateway", "console")
+    alone = ("reconciliation", "webhook-dispatcher", "onboarding", "gateway", "console")
     assert phases == jobs | {name: name for name in alone}
 
 
