@@ -157,7 +157,7 @@ async def operators_close_the_case(load: Load) -> None:
         return bool((await bankside("restores", "list"))["onboarding"])
 
     await eventually("the case is open", is_open, FINAL_SECONDS, ASKED_EVERY_SECONDS)
-    await bankside("restores", "close", "onboarding", "--reason", "restored on purpose")
+    await bankside("restores", "close", "onboarding", "--reason", "restored on purpose", "--yes")
 
 
 async def send_again(load: Load, commands: list[Command]) -> list[Command]:

@@ -154,12 +154,13 @@ async def test_operators_declare_list_and_close_a_restore_by_the_command_line(
     waiting = (
         await operating_handlers("payments", database)[overview](OPERATOR, GetOverview(), 0)
     ).data
-    await operator.command("restores", "close", "payments", "--reason", "All explained.")
+    await operator.command("restores", "close", "payments", "--reason", "All explained.", "--yes")
     afterwards = await operator.command("restores", "list")
 
     assert (nothing.status, "Nothing is missing" in nothing.err) == (2, True)
     [case] = listed["payments"]
     assert case["missing_records"] == ["operator:grace: Back to noon."]
+    assert case["missing"] == 1
     assert listed["onboarding"] == []
     assert "onboarding: nothing is missing" in shown.out
     assert isinstance(waiting, ServiceOverview)
