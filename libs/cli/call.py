@@ -104,9 +104,10 @@ def call(
 
 def _status_of_failure(response: Response, is_write: bool) -> int:
     """The exit status of an answer that is no success."""
-    from libs.client.answers import error_of, is_unknown  # noqa: PLC0415 - only where something is wrong: see `main`
+    from libs.client.answers import error_of, is_fault, is_unknown  # noqa: PLC0415 - only where something is wrong: see `main`
 
-    may_be_done = is_unknown(response) or status_of(error_of(response)) == UNKNOWN
+    error = error_of(response)
+    may_be_done = is_unknown(response) or is_fault(error) or status_of(error) == UNKNOWN
     return UNKNOWN if is_write and may_be_done else REFUSED
 
 

@@ -19,6 +19,7 @@ from libs.cli.exit_status import UNKNOWN, status_of
 from libs.cli.output import console, write_json
 from libs.cli.stopping import until_stopped
 from libs.client import settings
+from libs.client.answers import is_fault
 from libs.client.client import Client
 from libs.client.credentials import look_up
 from libs.client.errors import OperatorError, UnknownOutcome
@@ -136,6 +137,13 @@ async def _subscribed(
             "The subscription may have been made, as the gateway had not answered yet. "
             f"Look for it with `bankside call GET {_path(hooks)}`."
         ) from None
+    except BanksideError as error:
+        if not is_fault(error):
+            raise
+        raise UnknownOutcome(
+            f"The subscription may have been made: {error.detail} "
+            f"Look for it with `bankside call GET {_path(hooks)}`."
+        ) from None
     try:
         yield hooks, made
     finally:
@@ -145,11 +153,12 @@ async def _subscribed(
                     DeleteSubscription(subscription_id=made.subscription_id)
                 )
         except BanksideError as error:
-            raise _told(
-                error,
+            sentence = (
                 f"The subscription could not be deleted: {error.detail} "
-                f"Try `bankside call DELETE {_path(hooks)}/{made.subscription_id}`.",
-            ) from None
+                f"Try `bankside call DELETE {_path(hooks)}/{made.subscription_id}`."
+            )
+            is_unknown = is_fault(error)
+            raise (UnknownOutcome(sentence) if is_unknown else _told(error, sentence)) from None
         except (TimeoutError, asyncio.CancelledError):
             raise UnknownOutcome(
                 "The subscription may not be deleted, as the gateway does not answer. "

@@ -26,11 +26,11 @@ def told_when_lost(key: str) -> Iterator[None]:
     """Raises UnknownOutcome: the answer to the rotation of this key, with the new secret, is lost."""
     try:
         yield
-    except OutcomePending:
+    except (OutcomePending, UnknownOutcome):
         raise UnknownOutcome(
-            f"No answer came, and {key} may have a new secret, which is lost then: the audit says whether. Do not"
-            " rotate it again while programs sign with the secret before, which would end at once: give them another"
-            " key."
+            f"No answer with a secret came, and {key} may have a new secret, which is lost then: the audit says"
+            " whether. Do not rotate it again while programs sign with the secret before, which would end at once: give"
+            " them another key."
         ) from None
 
 

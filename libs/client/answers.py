@@ -18,6 +18,7 @@ from libs.contracts.errors import (
     InternalError,
     Invalid,
     OutcomePending,
+    ProviderError,
     ProviderTimeout,
     RateLimited,
     error_from_wire,
@@ -43,6 +44,10 @@ class Answer(Generic[R]):
     replayed: bool
     pagination: Model | None = None
     as_of_date: date | None = None
+
+
+class UnknownRefusal(InternalError):
+    """The request was refused with an answer that is not the gateway's, or is one of a later release."""
 
 
 def success_of(operation: Operation, response: Response) -> Answer[Any]:
@@ -82,6 +87,13 @@ def is_unknown(response: Response) -> bool:
             return True
 
 
+def is_fault(error: BanksideError) -> bool:
+    """Whether it is a 500 or 502: to a write it says nothing certain about what was done before it."""
+    return isinstance(error, InternalError | ProviderError) and not isinstance(
+        error, UnknownRefusal
+    )
+
+
 def unanswered(operation: Operation[Any, Any]) -> BanksideError:
     """The error of a request to which no answer came: the outcome of a write is unknown."""
     if operation.is_read:
@@ -106,6 +118,8 @@ def error_of(response: Response) -> BanksideError:
             # Of something between us and the gateway.
             kind = RateLimited if response.status == RateLimited.status else InternalError
             error = kind(f"The answer is {response.status} {_phrase(response.status)}.")
+    if isinstance(error, InternalError) and response.status < InternalError.status:
+        error = UnknownRefusal(error.detail, extra=error.extra)
     error.headers = headers
     return error
 

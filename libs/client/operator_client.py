@@ -14,12 +14,14 @@ import aiohttp
 from pydantic import ValidationError
 
 from libs.client import settings
+from libs.client.answers import is_fault
 from libs.client.client import Client
 from libs.client.credentials import look_up_operator
-from libs.client.errors import OperatorError
+from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.transport import Transport
 from libs.contracts.binding import VALUE_ERROR
 from libs.contracts.errors import (
+    BanksideError,
     InsufficientRole,
     Invalid,
     Unauthenticated,
@@ -54,6 +56,7 @@ def ask(operation: Operation[C, R], command: C, *, key: str | None = None) -> R:
 
     Raises:
         OperatorError: the gateway cannot be reached, does not take the key, or does not take the values.
+        UnknownOutcome: a write was answered with a fault, and may have been done before it.
         BanksideError: any other refusal of the gateway, such as NotFound; its detail is a sentence.
     """
 
@@ -62,7 +65,14 @@ def ask(operation: Operation[C, R], command: C, *, key: str | None = None) -> R:
             return (await client.call(operation, command)).data
 
     with mistakes_told():
-        return asyncio.run(run())
+        try:
+            return asyncio.run(run())
+        except BanksideError as error:
+            if operation.is_read or not is_fault(error):
+                raise
+            raise UnknownOutcome(
+                f"{error.detail} ({error.code}) It may have been done: look before you repeat it."
+            ) from None
 
 
 @contextmanager

@@ -86,12 +86,16 @@ async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -
         ("POST", problem(409, "abandoned"), 3),
         ("POST", problem(401, "nonce_reused"), 3),
         ("POST", lambda: web.Response(status=520, text="<html>"), 3),
+        ("POST", problem(500, "internal_error"), 3),
+        ("POST", problem(502, "provider_error"), 3),
         ("POST", problem(409, "insufficient_funds"), 1),
+        ("POST", problem(409, "a_code_of_a_later_release"), 1),
         ("POST", problem(503, "unavailable"), 1),
         ("POST", lambda: web.Response(status=301, headers={"Location": "/"}), 1),
         ("GET", DROP, 2),
         ("GET", problem(504, "provider_timeout"), 1),
         ("GET", problem(404, "not_found"), 1),
+        ("GET", problem(500, "internal_error"), 1),
     ],
 )
 async def test_the_exit_status_tells_what_was_refused_from_what_may_be_done(

@@ -179,10 +179,13 @@ async def test_a_rotation_says_until_when_the_old_secret_signs(
 @pytest.mark.parametrize(
     "command", [("keys", "rotate", "sub_1"), ("operators", "rotate-key", "ada", "sub_1")]
 )
+@pytest.mark.parametrize(
+    "lost", [DROP, problem(500, "internal_error")], ids=["no answer", "a fault"]
+)
 async def test_a_rotation_whose_answer_is_lost_says_that_its_secret_is(
-    command: tuple[str, ...],
+    command: tuple[str, ...], lost: Callable[[], web.Response] | str
 ) -> None:
-    async with gateway(DROP) as server:
+    async with gateway(lost) as server:
         status, _, err = await bankside(*command, **operator_at(server.base_url))
 
     assert status == 3
@@ -204,6 +207,32 @@ async def test_an_operators_write_whose_answer_is_lost_may_have_been_done(
     assert status == 3
     assert "it may have been done: look before you repeat it" in err
     assert len(server.received) == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [problem(500, "internal_error"), problem(502, "provider_error")], ids=["500", "502"]
+)
+async def test_an_operators_write_that_is_answered_with_a_fault_may_have_been_done(
+    fault: Callable[[], web.Response],
+) -> None:
+    approve = ("wires", "approve", WIRE, "--yes", "--reason", "Checked.")
+    async with gateway(fault) as server:
+        written = await bankside(*approve, **operator_at(server.base_url))
+        read = await bankside("wires", "show", WIRE, **operator_at(server.base_url))
+
+    assert (written.status, read.status) == (3, 1)
+    assert "It may have been done: look before you repeat it." in written.err
+
+
+async def test_an_operators_write_that_something_in_between_refuses_is_refused() -> None:
+    page = web.Response
+    async with gateway(lambda: page(status=404, text="<html>")) as server:
+        done = await bankside("keys", "rotate", "sub_1", **operator_at(server.base_url))
+
+    assert (done.status, done.err) == (
+        1,
+        "bankside: The answer is 404 Not Found. (internal_error)\n",
+    )
 
 
 @pytest.mark.parametrize(

@@ -269,3 +269,23 @@ async def test_a_second_ctrl_c_ends_a_deletion_that_is_not_answered(tmp_path: Pa
         "bankside: The subscription may not be deleted, as the gateway does not answer. "
         f"Try `bankside call DELETE /partner/reseller/webhooks/subscriptions/{ID}`.\n"
     )
+
+
+async def test_a_fault_leaves_open_whether_there_is_a_subscription(tmp_path: Path) -> None:
+    fault = problem(500, "internal_error")
+    async with gateway(fault) as server:
+        making = await Command(tmp_path, server.base_url).ended()
+    async with gateway(MADE, fault, DELETED) as server:
+        reading = await Command(tmp_path, server.base_url).ended()
+    async with (
+        gateway(MADE, THE_SECRET, fault) as server,
+        listening(tmp_path, server.base_url) as command,
+    ):
+        deleting = await command.interrupt()
+
+    subscriptions = "/partner/reseller/webhooks/subscriptions"
+    assert (making[0], reading[0], deleting[0]) == (3, 2, 3)
+    assert (
+        f"may have been made: No. Look for it with `bankside call GET {subscriptions}`" in making[1]
+    )
+    assert f"not be deleted: No. Try `bankside call DELETE {subscriptions}/{ID}`" in deleting[1]
