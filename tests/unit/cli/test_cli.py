@@ -297,6 +297,34 @@ async def test_a_secret_that_could_not_be_shown_is_saved_all_the_same(tmp_path: 
 
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
+@pytest.mark.parametrize(
+    ("output", "says"),
+    [
+        (None, "The secret of sub_1 is shown above and saved nowhere: keep it. The key could not"),
+        (FULL, "The secret of sub_1 could not be shown, and is lost."),
+    ],
+    ids=["shown", "not shown"],
+)
+async def test_a_secret_that_could_not_be_saved_is_told_with_its_key(
+    tmp_path: Path, output: str | None, says: str, json_too: tuple[str, ...]
+) -> None:
+    (tmp_path / ".local").mkdir()
+    (tmp_path / ".local" / "keys").touch()  # where the folder of saved keys belongs
+    creating = ("keys", "create", "--family", "partner", "--tenant", "acme", "--save", "acme")
+    async with gateway(success(MADE)) as server:
+        done = await bankside(
+            *(*creating, *json_too),
+            output=output,
+            folder=tmp_path,
+            **operator_at(server.base_url),
+        )
+
+    assert done.status == 3
+    assert done.err.startswith(f"bankside: {says}")
+    assert ("shown-once" in done.out) is (output is None)
+
+
+@pytest.mark.parametrize("json_too", [(), ("--json",)])
 async def test_an_answer_that_cannot_be_written_is_one_sentence(json_too: tuple[str, ...]) -> None:
     async with gateway(success([])) as server:
         done = await bankside("call", "GET", "/x", *json_too, base_url=server.base_url, output=FULL)
