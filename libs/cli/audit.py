@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, TypeVar
 
@@ -15,7 +16,8 @@ import msgspec
 from cyclopts import App
 
 from libs.cli.decisions import Flag
-from libs.cli.output import console, print_json, write_json
+from libs.cli.exit_status import MISTAKE, REFUSED
+from libs.cli.output import console, one_line, print_json, write_json
 from libs.cli.pages import LARGEST_PAGE
 from libs.client.client import Client
 from libs.client.errors import OperatorError
@@ -40,7 +42,7 @@ def verify(
     json: Flag = False,
 ) -> int:
     """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between;
-    2: the audit could not be read.
+    2: none was, as far as the audits could be read, and one could not be.
 
     Such as `bankside audit verify --since 2026-01-01`.
 
@@ -48,7 +50,7 @@ def verify(
         service: Only the audit of this service; with --head it has to be named. Without, of all.
         since: From this day on (UTC), without looking at what was before.
         head: A `day:number:hash` that was logged or shown earlier: that row has to be there still.
-        json: Print one JSON document.
+        json: Print one JSON document; `whole` is null of an audit that could not be read.
     """
     if head is not None and service is None:
         raise OperatorError("With --head name the --service whose log it is from.")
@@ -58,6 +60,7 @@ def verify(
         )
     expected = _parsed(head) if head is not None else None
     results: list[dict[str, Any]] = []
+    unread: dict[str, str] = {}
     for name in (service,) if service is not None else SERVICES:
 
         async def work(client: Client, name: str = name) -> Head | None:
@@ -71,13 +74,30 @@ def verify(
             results.append({"service": name, "whole": True, "head": str(found) if found else None})
         except BrokenChain as broken:
             results.append({"service": name, "whole": False, "broken": str(broken)})
+        except OperatorError as error:
+            unread[name] = str(error)
+    if not results:
+        raise OperatorError(" ".join(dict.fromkeys(unread.values())))
+    _show(results, unread, json=json)
+    if not all(result["whole"] for result in results):
+        return REFUSED
+    return MISTAKE if unread else 0
+
+
+def _show(results: Sequence[Mapping[str, Any]], unread: Mapping[str, str], *, json: bool) -> None:
+    """`unread`: why, by service."""
     if json:
-        print_json({"audits": results})
+        not_known = [
+            {"service": name, "whole": None, "unread": why} for name, why in unread.items()
+        ]
+        print_json({"audits": [*results, *not_known]})
     else:
         for result in results:
             state = "is whole" if result["whole"] else f"[red]is broken[/]: {result['broken']}"
             console().print(f"{result['service']} {state}  {result.get('head') or ''}".rstrip())
-    return 0 if all(result["whole"] for result in results) else 1
+    for name, why in unread.items():
+        sentence = one_line(f"The audit of {name} could not be read: {why}")
+        print(f"bankside: {sentence}", file=sys.stderr)
 
 
 @app.command

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -18,8 +19,9 @@ from libs.cli.decisions import (
 )
 from libs.cli.output import age, console, escape, one_line, pretty, print_json
 from libs.cli.pages import MAX_SHOWN, gathered_of, tell_unreachable
-from libs.client.errors import OperatorError
+from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.operator_client import ask
+from libs.contracts.errors import BanksideError
 from libs.contracts.operating import dead_letters as contract
 from libs.contracts.operating.dead_letters import (
     MOST_AT_ONCE,
@@ -148,39 +150,27 @@ def replay(
     done = _Done()
     unreachable: list[str] = []
     goes_on = True
-    while goes_on:
-        letters, unreachable = _letters(names, MAX_SHOWN)
-        found = _chosen(letters, wanted, unreachable)
-        found = [letter for letter in found if not done.has_left(letter)]
-        question = "Their callers may have sent anew since. Replay these?"
-        if found and not yes and not _agreed(found, question):
-            console().print(
-                f"{len(done.removed)} replayed." if done.removed else "Nothing was replayed."
-            )
-            return 1
-        # Where it is not wanted it is not said: a gateway of the release before does not know it.
-        again = {"apply_again": True} if apply_again else {}
-        replayed = [
-            ask(
-                contract.REPLAY_DEAD_LETTERS,
-                contract.ReplayDeadLettersOf.model_validate(one | again),
-            )
-            for one in _by_queue(found, reason)
-        ]
-        removed = done.add(replayed)
-        # Of a queue with more letters than are looked at once, the next ones have come to its front.
-        is_more = any(len(of_queue) >= MAX_SHOWN for of_queue in letters.values())
-        goes_on = all_letters and is_more and removed > 0
-    if json:
-        print_json({"replayed": [*done.removed], "left": [*done.left.values()]})
-    else:
-        console().print(
-            f"{len(done.removed)} replayed."
-            if done.removed or done.left
-            else "There is no dead letter."
-        )
-        for letter in done.left.values():
-            console().print(f"{escape(letter['id'])} stays: {escape(letter['because'])}.")
+    # Where it is not wanted it is not said: a gateway of the release before does not know it.
+    again = {"apply_again": True} if apply_again else {}
+    with _shown_also_when_it_fails(done, lambda: _show_replayed(done, json=json)):
+        while goes_on:
+            letters, unreachable = _letters(names, MAX_SHOWN)
+            found = _chosen(letters, wanted, unreachable)
+            found = [letter for letter in found if not done.has_left(letter)]
+            question = "Their callers may have sent anew since. Replay these?"
+            if found and not yes and not _agreed(found, question):
+                console().print(
+                    f"{len(done.removed)} replayed." if done.removed else "Nothing was replayed."
+                )
+                return 1
+            before = len(done.removed)
+            for one in _by_queue(found, reason):
+                command = contract.ReplayDeadLettersOf.model_validate(one | again)
+                done.add(ask(contract.REPLAY_DEAD_LETTERS, command))
+            # Of a queue with more letters than are looked at once, the next ones have come to its front.
+            is_more = any(len(of_queue) >= MAX_SHOWN for of_queue in letters.values())
+            goes_on = all_letters and is_more and len(done.removed) > before
+    _show_replayed(done, json=json)
     return 1 if tell_unreachable(unreachable) or done.left else 0
 
 
@@ -216,14 +206,11 @@ def discard(
         console().print("Nothing was discarded.")
         return 1
     done = _Done()
-    discards = (
-        contract.RemoveDeadLettersOf.model_validate(one) for one in _by_queue(found, reason)
-    )
-    done.add([ask(contract.DISCARD_DEAD_LETTERS, discard) for discard in discards])
-    if json:
-        print_json({"discarded": [*done.removed]})
-    else:
-        console().print(f"{len(done.removed)} discarded.")
+    with _shown_also_when_it_fails(done, lambda: _show_discarded(done, json=json)):
+        for one in _by_queue(found, reason):
+            command = contract.RemoveDeadLettersOf.model_validate(one)
+            done.add(ask(contract.DISCARD_DEAD_LETTERS, command))
+    _show_discarded(done, json=json)
     return tell_unreachable(unreachable)
 
 
@@ -234,19 +221,54 @@ class _Done:
         self.removed: list[dict[str, Any]] = []
         self.left: dict[tuple[str, str], dict[str, Any]] = {}
 
-    def add(self, done: Sequence[RemovedDeadLetters]) -> int:
-        """How many were removed."""
-        removed = [_summary(letter) for one in done for letter in one.removed]
-        self.removed += removed
+    def add(self, done: RemovedDeadLetters) -> None:
+        self.removed += [_summary(letter) for letter in done.removed]
         self.left |= {
             (letter.queue, letter.id): _summary(letter) | {"because": letter.why}
-            for one in done
-            for letter in one.left
+            for letter in done.left
         }
-        return len(removed)
 
     def has_left(self, letter: DeadLetter) -> bool:
         return (letter.queue, letter.id) in self.left
+
+
+@contextmanager
+def _shown_also_when_it_fails(done: _Done, show: Callable[[], None]) -> Iterator[None]:
+    """Show what earlier requests of the block have removed where a later one fails.
+
+    Raises:
+        UnknownOutcome: a request failed after letters were removed. Where none were, its error is raised as it is.
+    """
+    try:
+        yield
+    except (OperatorError, BanksideError, KeyboardInterrupt) as error:
+        if not done.removed:
+            raise
+        show()
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        said = f"{error.detail} ({error.code})" if isinstance(error, BanksideError) else error
+        raise UnknownOutcome(f"It went no further: {said}") from None
+
+
+def _show_replayed(done: _Done, *, json: bool) -> None:
+    if json:
+        print_json({"replayed": [*done.removed], "left": [*done.left.values()]})
+        return
+    console().print(
+        f"{len(done.removed)} replayed."
+        if done.removed or done.left
+        else "There is no dead letter."
+    )
+    for letter in done.left.values():
+        console().print(f"{escape(letter['id'])} stays: {escape(letter['because'])}.")
+
+
+def _show_discarded(done: _Done, *, json: bool) -> None:
+    if json:
+        print_json({"discarded": [*done.removed]})
+    else:
+        console().print(f"{len(done.removed)} discarded.")
 
 
 def _by_queue(letters: Sequence[DeadLetter], reason: str) -> Iterator[dict[str, Any]]:
