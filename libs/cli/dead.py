@@ -18,7 +18,7 @@ from libs.cli.decisions import (
     require_terminal,
 )
 from libs.cli.output import age, console, escape, one_line, pretty, print_json
-from libs.cli.pages import MAX_SHOWN, gathered_of, tell_unreachable
+from libs.cli.pages import MAX_SHOWN, first_gathered_of, tell_unreachable
 from libs.client.errors import OperatorError, UnknownOutcome
 from libs.client.operator_client import ask
 from libs.contracts.errors import BanksideError
@@ -292,7 +292,7 @@ def _letters(names: Sequence[str], limit: int) -> tuple[dict[str, list[DeadLette
         query = contract.ListDeadLettersOf.model_validate(
             {"service": _owner(name), "queue": name, "order": Order.OLDEST}
         )
-        items, unreachable = gathered_of(contract.LIST_DEAD_LETTERS, query, limit)
+        items, unreachable = first_gathered_of(contract.LIST_DEAD_LETTERS, query, limit)
         if unreachable:
             silent += [service for service in unreachable if service not in silent]
         else:

@@ -27,8 +27,7 @@ def list_of(operation: Operation[QueryT, Listed[ItemT]], query: QueryT, limit: i
         OperatorError: `limit` is out of its bounds, or as `ask`.
     """
     pages = _pages(operation, query, limit)
-    if pages[-1].next is not None:
-        print(f"bankside: there are more than these {limit}: see --limit.", file=sys.stderr)
+    _tell_cut(pages, limit)
     return [item for page in pages for item in page.items]
 
 
@@ -40,10 +39,32 @@ def first_of(operation: Operation[QueryT, Listed[ItemT]], query: QueryT, limit: 
 def gathered_of(
     operation: Operation[QueryT, Gathered[ItemT]], query: QueryT, limit: int
 ) -> tuple[list[ItemT], list[str]]:
-    """The same of a list over several services, and the services that did not answer."""
+    """As `list_of` of a list over several services, and the services that did not answer."""
     pages = _pages(operation, query, limit)
+    _tell_cut(pages, limit)
+    return _gathered(pages)
+
+
+def first_gathered_of(
+    operation: Operation[QueryT, Gathered[ItemT]], query: QueryT, limit: int
+) -> tuple[list[ItemT], list[str]]:
+    """As `gathered_of`, and standard error says nothing of further rows."""
+    return _gathered(_pages(operation, query, limit))
+
+
+def count_of(rows: Sequence[object], limit: int) -> str:
+    """How many there are, for a heading: of a list that `--limit` may have cut off at least as many as it allows."""
+    return f"{limit} or more" if len(rows) >= limit else str(len(rows) or "none")
+
+
+def _gathered(pages: Sequence[Gathered[ItemT]]) -> tuple[list[ItemT], list[str]]:
     silent = dict.fromkeys(service for page in pages for service in page.unreachable)
     return [item for page in pages for item in page.items], [*silent]
+
+
+def _tell_cut(pages: Sequence[Listed[Any]], limit: int) -> None:
+    if pages[-1].next is not None:
+        print(f"bankside: there are more than these {limit}: see --limit.", file=sys.stderr)
 
 
 def tell_unreachable(services: Sequence[str]) -> int:

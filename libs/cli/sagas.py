@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from libs.cli.decisions import Flag, reason_of
 from libs.cli.output import age, console, escape, print_json
-from libs.cli.pages import gathered_of, list_of, tell_unreachable
+from libs.cli.pages import count_of, gathered_of, list_of, tell_unreachable
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.errors import InvalidState, NotFound
@@ -75,11 +75,11 @@ def list_sagas(
         )
         return tell_unreachable(silent)
     if everything:
-        _show_unfinished(commands)
+        _show_unfinished(commands, limit)
     if unknown or everything:
-        _show_unknown(steps)
+        _show_unknown(steps, limit)
     if refused or everything:
-        _show_compensations(compensations)
+        _show_compensations(compensations, limit)
     return tell_unreachable(silent)
 
 
@@ -183,9 +183,9 @@ def _decoded(result: str | None) -> Any:
         raise OperatorError(f"--result is not JSON: {error}.") from None
 
 
-def _show_unfinished(commands: list[OpenCommand]) -> None:
+def _show_unfinished(commands: list[OpenCommand], limit: int) -> None:
     out, now = console(), datetime.now(UTC)
-    out.print(f"[bold]Unfinished commands[/]: {len(commands) or 'none'}")
+    out.print(f"[bold]Unfinished commands[/]: {count_of(commands, limit)}")
     for command in commands:
         out.print(f"{command.command_id}  {command.operation}  {command.ordering_key or ''}")
         error = command.last_error or "none"
@@ -193,9 +193,9 @@ def _show_unfinished(commands: list[OpenCommand]) -> None:
         out.print(f"    for {waited}, attempts {command.attempts}, last error {error}")
 
 
-def _show_unknown(steps: list[SagaStep]) -> None:
+def _show_unknown(steps: list[SagaStep], limit: int) -> None:
     out, now = console(), datetime.now(UTC)
-    out.print(f"[bold]Steps of unknown outcome[/]: {len(steps) or 'none'}")
+    out.print(f"[bold]Steps of unknown outcome[/]: {count_of(steps, limit)}")
     for step in steps:
         out.print(
             f"{step.saga_id}  [bold]{step.step}[/]  {step.operation}  {step.tenant}/{step.customer_id}"
@@ -206,9 +206,9 @@ def _show_unknown(steps: list[SagaStep]) -> None:
         )
 
 
-def _show_compensations(compensations: list[SagaStep]) -> None:
+def _show_compensations(compensations: list[SagaStep], limit: int) -> None:
     out, now = console(), datetime.now(UTC)
-    out.print(f"[bold]Refused compensations[/]: {len(compensations) or 'none'}")
+    out.print(f"[bold]Refused compensations[/]: {count_of(compensations, limit)}")
     for step in compensations:
         out.print(f"{step.saga_id}  {step.operation}  {step.tenant}/{step.customer_id}")
         refusal = f"[red]{step.refusal_reason} ({escape(step.refusal_code or '')})[/]"
