@@ -15,12 +15,20 @@ from libs.client.answers import error_of
 from libs.client.credentials import Credentials, look_up
 from libs.client.errors import OperatorError
 from libs.client.transport import NoAnswer, NotSent, Response, Transport
-from libs.contracts.errors import BanksideError, InsufficientScope, WrongRouteFamily
+from libs.contracts.errors import (
+    AddressNotAllowed,
+    BanksideError,
+    InsufficientScope,
+    Unauthenticated,
+    WrongRouteFamily,
+)
 
 START = "/"
 """Says what answers there."""
 READS = {"partner": "/partner/reseller/accounts", "customer": "/customer/accounts"}
 """A read of each family, by which a key shows whose it is."""
+OF_THE_KEY = (Unauthenticated, AddressNotAllowed, WrongRouteFamily)
+"""Refusals of a key. Any other answer, such as that of a service that is away, says nothing of it."""
 
 
 class _Start(msgspec.Struct):
@@ -35,15 +43,17 @@ def status(*, key: str | None = None, json: Flag = False) -> int:
 
     Args:
         key: The key to sign with: a saved name or a subscription key; by default that of the demo partner.
-        json: Print one JSON document: base_url, api_version, subscription_key, family, refusal.
+        json: Print one JSON document: base_url, api_version, subscription_key, family; refusal of the key, or another
+            error for which it is not known whether the key is taken.
     """
     base_url, credentials = settings.base_url(), look_up(key)
     try:
-        version, family, refusal = asyncio.run(_looked(base_url, credentials))
-    except (NotSent, NoAnswer) as error:
+        version, family, error = asyncio.run(_looked(base_url, credentials))
+    except (NotSent, NoAnswer) as silence:
         raise OperatorError(
-            f"The gateway at {base_url} cannot be reached ({error}): is it up, and is BANKSIDE_BASE_URL right?"
+            f"The gateway at {base_url} cannot be reached ({silence}): is it up, and is BANKSIDE_BASE_URL right?"
         ) from None
+    is_refused = isinstance(error, OF_THE_KEY)
     if json:
         print_json(
             {
@@ -51,37 +61,37 @@ def status(*, key: str | None = None, json: Flag = False) -> int:
                 "api_version": version,
                 "subscription_key": credentials.subscription_key,
                 "family": family,
-                "refusal": refusal.code if refusal else None,
+                "refusal": error.code if error and is_refused else None,
+                "error": error.code if error and not is_refused else None,
             }
         )
     else:
         out = console()
         out.print(f"gateway  {escape(base_url)} answers, interface {escape(version)}")
-        said = (
-            f"[green]taken[/], a {family}'s"
-            if refusal is None
-            else f"[red]refused[/]: {escape(refusal.detail)} ({escape(refusal.code)})"
-        )
+        said = f"[green]taken[/], a {family}'s"
+        if error is not None:
+            state = "[red]refused[/]" if is_refused else "[yellow]not known[/]"
+            said = f"{state}: {escape(error.detail)} ({escape(error.code)})"
         out.print(f"key      {escape(credentials.subscription_key)} {said}")
-    return 1 if refusal else 0
+    return 1 if error else 0
 
 
 async def _looked(
     base_url: str, credentials: Credentials
 ) -> tuple[str, str | None, BanksideError | None]:
-    """The interface's version, and the key's family or why the key is refused."""
+    """The interface's version, and the key's family or the error that does not show it."""
     async with aiohttp.ClientSession(trust_env=False) as session:
         transport = Transport(base_url, credentials, session)
         version = _version_of(base_url, await transport.send("GET", START, b"", {}))
-        refusal: BanksideError | None = None
+        error: BanksideError | None = None
         for family, target in READS.items():
             answer = await transport.send("GET", target, b"", {})
-            refusal = None if answer.status == HTTPStatus.OK else error_of(answer)
-            if refusal is None or isinstance(refusal, InsufficientScope):
+            error = None if answer.status == HTTPStatus.OK else error_of(answer)
+            if error is None or isinstance(error, InsufficientScope):
                 return version, family, None  # a key that may not read accounts is taken as well
-            if not isinstance(refusal, WrongRouteFamily):
+            if not isinstance(error, WrongRouteFamily):
                 break
-    return version, None, refusal
+    return version, None, error
 
 
 def _version_of(base_url: str, answer: Response) -> str:

@@ -485,7 +485,37 @@ async def test_status_says_the_version_and_whose_the_key_is() -> None:
         "subscription_key": KEY.subscription_key,
         "family": "customer",
         "refusal": None,
+        "error": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("answered", "state"),
+    [
+        (problem(401, "unknown_subscription_key"), "refused"),
+        (problem(403, "address_not_allowed"), "refused"),
+        (problem(403, "wrong_route_family"), "refused"),
+        (problem(503, "unavailable"), "not known"),
+        (problem(429, "rate_limited"), "not known"),
+        (problem(502, "provider_error"), "not known"),
+        (lambda: web.Response(status=502, text="<html>"), "not known"),
+    ],
+    ids=["401", "address", "family", "503", "429", "502", "a proxy's 502"],
+)
+async def test_status_tells_a_refusal_of_the_key_from_a_service_that_is_away(
+    answered: Callable[[], web.Response], state: str
+) -> None:
+    start = answer({"api_version": "7"})
+    async with gateway(start, answered) as server:
+        shown = await bankside("status", base_url=server.base_url)
+    async with gateway(start, answered) as server:
+        as_json = await bankside("status", "--json", base_url=server.base_url)
+
+    document = json.loads(as_json.out)
+    assert (shown.status, as_json.status) == (1, 1)
+    assert f"key      {KEY.subscription_key} {state}: " in shown.out
+    assert (document["refusal"] is None) is (state == "not known")
+    assert (document["error"] is None) is (state == "refused")
 
 
 @pytest.mark.parametrize(
