@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 import aiohttp
 from cyclopts import App
@@ -113,9 +113,9 @@ async def _in_the_family_of_the_key(client: Client, wanted: ListEvents) -> Page:
 
 
 def _print_line(event: DeliveredEvent) -> None:
-    at: datetime = event.timestamp.astimezone()
+    at: datetime = event.timestamp.astimezone(UTC)
     console().print(
-        f"[dim]{at:%Y-%m-%d %H:%M:%S}[/]  [bold]{escape(event.type):<32}[/]  {escape(resource_of(event.data))}"
+        f"[dim]{at:%Y-%m-%d %H:%M:%S}Z[/]  [bold]{escape(event.type):<32}[/]  {escape(resource_of(event.data))}"
         f"  [dim]{escape(event.id)}[/]"
     )
 

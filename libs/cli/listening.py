@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -185,7 +186,7 @@ def _print_line() -> Callable[[Delivery], None]:
     out = console()
 
     def show(delivery: Delivery) -> None:
-        at = delivery.received_at.astimezone().strftime("%H:%M:%S")
+        at = delivery.received_at.astimezone(UTC).strftime("%H:%M:%SZ")
         line = Text(f"{at}  ", "dim")
         line.append(f"{_shown(delivery.type or '?'):<26}", "bold")
         line.append(f"  {_shown(delivery.resource)}  ")

@@ -440,10 +440,16 @@ async def test_events_are_shown_page_after_page_from_the_last_one_seen() -> None
 
 async def test_events_are_a_line_each_with_their_resource() -> None:
     async with gateway(success([]), success([_event(8)]), success([])) as server:
-        status, out, _ = await bankside("events", "tail", "--once", base_url=server.base_url)
+        status, out, _ = await bankside(
+            *("events", "tail", "--once"),
+            base_url=server.base_url,
+            launch=launched,  # a process of its own: it takes its zone as it starts
+            TZ="America/New_York",
+        )
 
     [line] = out.splitlines()
     assert status == 0
+    assert line.startswith("2026-11-23 10:00:00Z  ")
     assert line.split()[2:] == ["wire.completed", "wire", WIRE, "evt_8"]
 
 

@@ -114,7 +114,7 @@ async def test_it_subscribes_shows_what_comes_and_deletes_its_subscription_on_ct
     }
     assert genuine == (200, "")
     assert re.fullmatch(
-        r"\d\d:\d\d:\d\d  wire\.completed +  wire 0199-w  evt_1  ok  200\n", shown
+        r"\d\d:\d\d:\d\dZ  wire\.completed +  wire 0199-w  evt_1  ok  200\n", shown
     ), shown
     assert forged[0] == 400
     assert "invalid: no signature in webhook-signature is by this secret  400" in refused
