@@ -36,6 +36,21 @@ def require_terminal() -> None:
         )
 
 
+def is_agreed(question: str, *, yes: bool, json: bool) -> bool:
+    """Whether to go on: by --yes, or as it is answered at the terminal. Where not, this says that nothing was done.
+
+    Raises OperatorError: it cannot be asked.
+    """
+    refuse_to_ask_in_json(yes=yes, json=json)
+    if yes:
+        return True
+    require_terminal()
+    if agrees(question):
+        return True
+    console().print("Nothing was done.")
+    return False
+
+
 def agrees(question: str) -> bool:
     """Ask at the terminal; anything but yes is no, and so is the end of input (Ctrl-D)."""
     try:

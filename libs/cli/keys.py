@@ -10,7 +10,12 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 
-from libs.cli.decisions import Flag
+from libs.cli.decisions import (
+    Flag,
+    agrees,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
 from libs.cli.output import console, print_json
 from libs.cli.reseal import reseal
 from libs.cli.rotation import (
@@ -140,27 +145,32 @@ def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Flag =
     if not found:
         console().print("There is none.")
     for item in found:
-        state = _state(item, datetime.now(UTC))
-        customer = f" {item.customer_id}" if item.customer_id else ""
-        used = f"used {minute(item.last_used_at)}" if item.last_used_at else "never used"
-        expires = f"  expires {minute(item.expires_at)}" if item.expires_at else ""
-        networks = f"  from {' '.join(item.allowed_networks)}" if item.allowed_networks else ""
-        console().print(
-            f"{item.subscription_key}  {item.tenant}  {item.family}{customer}  {state}  {used}{expires}{networks}"
-            f"  {' '.join(item.scopes)}"
-        )
+        _show_line(item)
 
 
 @app.command
 def revoke(
-    key: str, *, reason: str = "bankside keys revoke", sign_with: Sign = None, json: Flag = False
-) -> None:
-    """Stop a key; it is refused within two seconds.
+    key: str,
+    *,
+    reason: str = "bankside keys revoke",
+    yes: Flag = False,
+    sign_with: Sign = None,
+    json: Flag = False,
+) -> int:
+    """Stop a key, for good; it is refused within two seconds.
 
     Such as `bankside keys revoke KEY --reason "its program is gone"`.
+
+    Args:
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
     """
     command = checked(k.RevokeKey, {"subscription_key": key, "reason": reason})
+    refuse_to_ask_in_json(yes=yes, json=json)
     try:
+        if not yes and not _agreed(key, sign_with):
+            console().print("Nothing was done.")
+            return 1
         ask(k.REVOKE_KEY, command, key=sign_with)
     except NotFound:
         raise OperatorError(f"There is no key {key}.") from None
@@ -168,6 +178,14 @@ def revoke(
         print_json({"subscription_key": key, "revoked": True})
     else:
         console().print(f"{key} is revoked.")
+    return 0
+
+
+def _agreed(key: str, sign_with: str | None) -> bool:
+    """Raises NotFound."""
+    require_terminal()
+    _show_line(ask(k.GET_KEY, k.GetKey(subscription_key=key), key=sign_with))
+    return agrees("Revoke it, for good?")
 
 
 @app.command(name="scopes")
@@ -289,6 +307,18 @@ def _of_active(key: str, asking: Callable[[], T]) -> T:
         return asking()
     except NotFound:
         raise OperatorError(f"There is no active key {key}.") from None
+
+
+def _show_line(item: k.KeyView) -> None:
+    state = _state(item, datetime.now(UTC))
+    customer = f" {item.customer_id}" if item.customer_id else ""
+    used = f"used {minute(item.last_used_at)}" if item.last_used_at else "never used"
+    expires = f"  expires {minute(item.expires_at)}" if item.expires_at else ""
+    networks = f"  from {' '.join(item.allowed_networks)}" if item.allowed_networks else ""
+    console().print(
+        f"{item.subscription_key}  {item.tenant}  {item.family}{customer}  {state}  {used}{expires}{networks}"
+        f"  {' '.join(item.scopes)}"
+    )
 
 
 def _state(key: k.KeyView, now: datetime) -> str:

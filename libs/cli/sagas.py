@@ -8,7 +8,7 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 
-from libs.cli.decisions import Flag, reason_of
+from libs.cli.decisions import Flag, is_agreed, reason_of
 from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import count_of, gathered_of, list_of, tell_unreachable
 from libs.client.errors import OperatorError
@@ -32,6 +32,12 @@ COMMAND_MEMBERS = {
 STEP_MEMBERS = {"saga_id", "step", "tenant", "customer_id", "operation"}
 UNKNOWN_MEMBERS = STEP_MEMBERS | {"command_id", "first_sent_at", "last_asked_at"}
 REFUSED_MEMBERS = STEP_MEMBERS | {"refusal_reason", "refusal_code"}
+
+QUESTIONS = {
+    StepResolution.ABSENT: "Record that the provider holds nothing of it, and have it sent as if for the first time?",
+    StepResolution.DONE: "Record that it happened, with this answer of the provider?",
+    StepResolution.REFUSED: "Record that the provider refused it?",
+}
 
 app = App(name="sagas", help="Commands of onboarding that are not finished, compensations refused.")
 
@@ -92,6 +98,7 @@ def resolve(
     decision: Annotated[StepResolution, Parameter(name="--as")],
     reason: str,
     result: str | None = None,
+    yes: Flag = False,
     json: Flag = False,
 ) -> int:
     """Say what became of a step of unknown outcome, after the provider was asked by other means.
@@ -109,13 +116,16 @@ def resolve(
             happened. refused: the provider refused it.
         reason: Whence this is known.
         result: With done, the provider's answer to the step as a JSON object.
-        json: Print one JSON document.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
     """
     why, answer = reason_of(reason), _decoded(result)
     if (decision is StepResolution.DONE) != (answer is not None):
         raise OperatorError("--result is given with --as done, and only then.")
     if answer is not None and not isinstance(answer, dict):
         raise OperatorError("--result is a JSON object.")
+    if not is_agreed(f"{escape(step)} of {saga_id}: {QUESTIONS[decision]}", yes=yes, json=json):
+        return 1
     try:
         resolved = ask(
             contract.RESOLVE_STEP,
@@ -145,7 +155,7 @@ def resolve(
 
 
 @app.command
-def settle(saga_id: UUID, step: str, *, reason: str, json: Flag = False) -> int:
+def settle(saga_id: UUID, step: str, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
     """Say that a refused compensation has been seen to: it is listed no longer, and purged in time.
 
     Such as `bankside sagas settle SAGA_ID STEP --reason "removed at the bank by hand"`.
@@ -154,12 +164,17 @@ def settle(saga_id: UUID, step: str, *, reason: str, json: Flag = False) -> int:
         saga_id: As listed.
         step: As listed.
         reason: What was done about it.
-        json: Print one JSON document.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
     """
+    why = reason_of(reason)
+    question = f"{escape(step)} of {saga_id}: record that it has been seen to, for good?"
+    if not is_agreed(question, yes=yes, json=json):
+        return 1
     try:
         settled = ask(
             contract.SETTLE_STEP,
-            contract.SettleStep(saga_id=str(saga_id), step=step, reason=reason_of(reason)),
+            contract.SettleStep(saga_id=str(saga_id), step=step, reason=why),
         )
     except NotFound as refusal:
         raise OperatorError(refusal.detail) from None

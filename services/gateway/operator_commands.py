@@ -7,8 +7,8 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from libs.cli.database import record, with_database
-from libs.cli.decisions import Flag
-from libs.cli.output import console, print_json
+from libs.cli.decisions import Flag, is_agreed
+from libs.cli.output import console, escape, print_json
 from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, overlap, told_when_lost
 from libs.cli.secret import show_once
 from libs.client.credentials import check_can_save
@@ -144,15 +144,23 @@ def revoke(
     /,
     *,
     reason: str = "revoked at the command line",
+    yes: Flag = False,
     key: Key = None,
     json: Flag = False,
-) -> None:
-    """End all keys of an operator, for good; they are refused within two seconds.
+) -> int:
+    """End all keys of an operator, for good; they are refused within two seconds. The name is never free again.
 
     Such as `bankside operators revoke ada --reason "left"`.
+
+    Args:
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
     """
     command = checked(o.RevokeOperator, {"name": name, "reason": reason})
+    if not is_agreed(f"End all keys of {escape(name)}, for good?", yes=yes, json=json):
+        return 1
     _changed(ask(o.REVOKE_OPERATOR, command, key=key), json)
+    return 0
 
 
 @app.command(name="revoke-key")
@@ -162,19 +170,29 @@ def revoke_key(
     /,
     *,
     reason: str = "revoked at the command line",
+    yes: Flag = False,
     key: Key = None,
     json: Flag = False,
-) -> None:
+) -> int:
     """End one key of an operator, for good; it is refused within two seconds. Other keys and logins stay.
 
     Such as `bankside operators revoke-key ada sub_… --reason "laptop lost"`.
+
+    Args:
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
     """
     values = {"name": name, "subscription_key": subscription_key, "reason": reason}
-    operator = ask(o.REVOKE_OPERATOR_KEY, checked(o.RevokeOperatorKey, values), key=key)
+    command = checked(o.RevokeOperatorKey, values)
+    question = f"End the key {escape(subscription_key)} of {escape(name)}, for good?"
+    if not is_agreed(question, yes=yes, json=json):
+        return 1
+    operator = ask(o.REVOKE_OPERATOR_KEY, command, key=key)
     if json:
         print_json(operator.model_dump())
     else:
         console().print(f"{subscription_key} is revoked.")
+    return 0
 
 
 @app.command(name="rotate-key")
@@ -235,20 +253,29 @@ def reset_login(
     /,
     *,
     reason: str = "reset at the command line",
+    yes: Flag = False,
     key: Key = None,
     json: Flag = False,
-) -> None:
+) -> int:
     """Give an operator a one-time password for the console, in place of password and authenticator app.
 
     Such as `bankside operators reset-login ada --reason "lost telephone"`.
+
+    Args:
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
     """
     command = checked(o.ResetLogin, {"name": name, "reason": reason})
+    question = f"End the sessions, the password and the authenticator app of {escape(name)}?"
+    if not is_agreed(question, yes=yes, json=json):
+        return 1
     made = ask(o.RESET_LOGIN, command, key=key)
     if json:
         print_json(made.model_dump())
-        return
+        return 0
     console().print(f"one_time_password {made.one_time_password}")
     console().print(f"It is not shown again, and valid until {made.expires_at:%Y-%m-%d %H:%MZ}.")
+    return 0
 
 
 def _changed(operator: o.OperatorView, json: bool) -> None:

@@ -192,7 +192,7 @@ async def test_a_revoked_key_stops_and_a_rotated_one_has_two_secrets(live: Live)
     await eventually("the new secret works", lambda: works(live.api(new)), 2.5)
     assert (await live.api(old).get(ACCOUNTS)).status == 200
 
-    await live.stack.command("keys", "revoke", old.subscription_key)
+    await live.stack.command("keys", "revoke", old.subscription_key, "--yes")
 
     await eventually("the key is unknown", lambda: is_unknown(live.api(new)), 2.5)
 

@@ -259,7 +259,7 @@ async def resolved(live: Live, unknown: Any, decision: str, *result: str) -> Non
         try:
             await live.stack.command(
                 *("sagas", "resolve", unknown["saga_id"], unknown["step"], "--as", decision),
-                *("--reason", "looked up at the bank", *result),
+                *("--reason", "looked up at the bank", *result, "--yes"),
             )
         except AssertionError as error:
             if "right now" not in str(error) and "may still arrive" not in str(error):

@@ -177,14 +177,16 @@ async def test_operators_list_and_resolve_steps_by_the_command_line(
     every = await operator.command("sagas", "list", "--limit", "1000")
     before = await listed()
     wrong = [
-        await operator.run("sagas", "resolve", *named, "--as", "refused", *reason)
+        await operator.run("sagas", "resolve", *named, "--as", "refused", *reason, "--yes")
         for named, reason in (
             ((str(uuid4()), STEP), because),
             ((saga_id, STEP), ("--reason", " ")),
             ((saga_id, STEP), (*because, "--result", "{}")),
         )
     ]
-    done = await operator.run("sagas", "resolve", saga_id, STEP, "--as", "refused", *because)
+    done = await operator.run(
+        "sagas", "resolve", saga_id, STEP, "--as", "refused", *because, "--yes"
+    )
 
     assert before == [STEP]
     [unfinished] = [
@@ -213,7 +215,7 @@ async def test_a_decision_on_a_command_that_is_over_says_that_providers_may_have
 
     done = await operator.run(
         *("sagas", "resolve", str(steps.name.saga_id), STEP, "--as", "done"),
-        *("--result", answer, "--reason", "by telephone"),
+        *("--result", answer, "--reason", "by telephone", "--yes"),
     )
 
     told = " ".join(done.out.split())
@@ -239,8 +241,8 @@ async def test_operators_settle_a_refused_compensation_by_the_command_line(
         ]
 
     before = await listed()
-    settled = await operator.command("sagas", "settle", *step, "--reason", "Seen to.")
-    again = await operator.run("sagas", "settle", *step, "--reason", "Seen to.")
+    settled = await operator.command("sagas", "settle", *step, "--reason", "Seen to.", "--yes")
+    again = await operator.run("sagas", "settle", *step, "--reason", "Seen to.", "--yes")
 
     assert before == [(step[0], "no")]
     assert settled == {"saga_id": step[0], "step": STEP, "settled": True}

@@ -52,6 +52,12 @@ pytestmark = pytest.mark.usefixtures("nowhere")
         (("feeds", "show", "identity"), "onboarding"),
         (("audit", "verify", "--head", "1"), "--service"),
         (("wires", "list", "--tenant", ""), "tenant"),
+        (("keys", "revoke", "sub_1"), "--yes"),
+        (("operators", "revoke", "ada"), "--yes"),
+        (("operators", "revoke-key", "ada", "sub_1"), "--yes"),
+        (("operators", "reset-login", "ada", "--json"), "--yes"),
+        (("sagas", "resolve", WIRE, "name", "--as", "absent", "--reason", "x"), "--yes"),
+        (("sagas", "settle", WIRE, "name", "--reason", "x", "--json"), "--yes"),
         (("differences", "explain", WIRE, "--revision", str(2**31), "--reason", "x"), "revision"),
         (("wires", "list", "--customer", "\x1b[2J"), "customer"),
         (("wires", "cancel", WIRE, "--yes", "--reason", "a\x1bb"), "control characters"),
@@ -131,7 +137,7 @@ async def test_one_key_of_an_operator_is_rotated_and_ended_by_its_name() -> None
         }
         lost = ("--overlap-hours", "0", "--reason", "lost")
         rotated = await bankside("operators", "rotate-key", "ada", "sub_1", *lost, **asking)
-        revoked = await bankside("operators", "revoke-key", "ada", "sub_1", **asking)
+        revoked = await bankside("operators", "revoke-key", "ada", "sub_1", "--yes", **asking)
         too_long = await bankside(
             *("operators", "rotate-key", "ada", "sub_1", "--overlap-hours", "721"), **asking
         )
@@ -196,7 +202,10 @@ async def test_a_rotation_whose_answer_is_lost_says_that_its_secret_is(
 
 @pytest.mark.parametrize(
     "command",
-    [("keys", "revoke", "sub_1"), ("wires", "approve", WIRE, "--yes", "--reason", "Checked.")],
+    [
+        ("keys", "revoke", "sub_1", "--yes"),
+        ("wires", "approve", WIRE, "--yes", "--reason", "Checked."),
+    ],
 )
 async def test_an_operators_write_whose_answer_is_lost_may_have_been_done(
     command: tuple[str, ...],
@@ -238,7 +247,7 @@ async def test_an_operators_write_that_something_in_between_refuses_is_refused()
 @pytest.mark.parametrize(
     "command",
     [
-        ("operators", "revoke", "ada"),
+        ("operators", "revoke", "ada", "--yes"),
         ("commands", "retry", WIRE, "--service", "payments", "--reason", "Mended."),
         ("wires", "show", WIRE),
     ],
