@@ -18,6 +18,7 @@ from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.exact_json import encode
 from libs.contracts.operating import differences as contract
 from libs.contracts.operating.differences import (
+    DifferenceKind,
     DifferenceState,
     ListOperatorDifferences,
     OperatorDifference,
@@ -77,7 +78,11 @@ def start(
 
 @app.command(name="list")
 def list_differences(
-    *, kind: str | None = None, closed: Flag = False, limit: int = 100, json: Flag = False
+    *,
+    kind: DifferenceKind | None = None,
+    closed: Flag = False,
+    limit: int = 100,
+    json: Flag = False,
 ) -> int:
     """List differences that are open, the oldest first.
 

@@ -24,6 +24,52 @@ class DifferenceState(StrEnum):
     DISAPPEARED = "disappeared"
 
 
+DifferenceKind = Literal[
+    "wire_unknown_to_us",
+    "wire_missing_at_provider",
+    "wire_state",
+    "wire_amount",
+    "wire_accounts",
+    "wire_debit",
+    "wire_told",
+    "news_of_unknown_wire",
+    "news_of_illegal_transition",
+    "provider_contradicts_record",
+    "identity_customer_unknown_to_us",
+    "identity_customer_missing",
+    "identity_customer_owner",
+    "identity_fields",
+    "identity_status",
+    "core_customer_unknown_to_us",
+    "core_customer_missing",
+    "core_customer_owner",
+    "core_fields",
+    "core_status",
+    "account_unknown_to_us",
+    "account_missing_at_provider",
+    "account_owner",
+    "account_number",
+    "account_status",
+    "account_of_denied_customer",
+    "external_account_unknown_to_us",
+    "external_account_missing_at_provider",
+    "external_account_closed_at_provider",
+    "external_account_owner",
+    "external_account_number",
+    "external_account_primary",
+    "balance",
+    "balance_missing",
+    "postings_went_back",
+    "feed_went_back",
+    "feed_stands_still",
+    "deposit_locations",
+    "told_account",
+    "told_external_account",
+    "told_customer",
+]
+"""The kinds of this release; the README of reconciliation says what each means."""
+
+
 class ListOperatorDifferences(ListPage):
     """By `first_seen`.
 

@@ -52,6 +52,7 @@ pytestmark = pytest.mark.usefixtures("nowhere")
         (("feeds", "show", "identity"), "onboarding"),
         (("audit", "verify", "--head", "1"), "--service"),
         (("wires", "list", "--tenant", ""), "tenant"),
+        (("differences", "list", "--kind", "wire_sate"), "wire_state"),
         (("keys", "revoke", "sub_1"), "--yes"),
         (("operators", "revoke", "ada"), "--yes"),
         (("operators", "revoke-key", "ada", "sub_1"), "--yes"),
