@@ -163,7 +163,9 @@ class ExternalBankAccount(Model):
     bank_name: f.Text
     """The name of the bank."""
     name_on_account: f.Text
-    """The name of the account's holder."""
+    """The name of the account's holder. Receivers of wires see it in Latin letters, and at most 140 characters of
+    these.
+    """
     routing_number: f.RoutingNumber
     """The bank's routing number: nine digits with a valid ABA checksum."""
     account_number: f.ExternalAccountNumber

@@ -80,7 +80,9 @@ class SendWire(Command):
     amount: f.WireAmount
     """US dollars, more than 0, with at most two decimals."""
     purpose: f.Purpose
-    """What the wire is for, for its receiver; the `note` of answers and events."""
+    """What the wire is for, for its receiver; the `note` of answers and events. The receiver sees it in Latin letters,
+    and at most 140 characters of these.
+    """
 
 
 class ListWires(Command):

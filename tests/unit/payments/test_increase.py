@@ -22,6 +22,7 @@ from libs.providers.outcomes import Accepted, Reason, Refused, Unknown
 from libs.providers.sessions import open_session
 from libs.providers.writing import Attempt, Earlier, write_once
 from services.payments.adapters.increase.core import (
+    ILLEGIBLE_NAME,
     AcceptedWire,
     IncreaseCoreBanking,
     NewestWires,
@@ -141,7 +142,55 @@ async def test_a_wire_names_its_creditor_and_its_purpose_as_wires_carry_them(
         "line2": "2. Stock",
         "line3": "Zurich, ZH 8001",
     }
-    assert sent["remittance"]["unstructured"]["message"] == "Facture No. 5 - aout ?"
+    assert sent["remittance"]["unstructured"]["message"] == "Facture No. 5 - aout Ri"
+
+
+def named(name: str) -> Creditor:
+    return Creditor(name, CREDITOR.address)
+
+
+async def test_a_wire_whose_creditor_has_no_legible_name_is_refused_rather_than_sent(
+    bank: IncreaseWireBank,
+) -> None:
+    wire = await new_wire(bank, creditor=named("—\u200b!?"))
+
+    outcome = await send_until_known(bank, wire)
+
+    assert isinstance(outcome, Refused)
+    assert (outcome.reason, outcome.code) == (Reason.PROVIDER_REFUSED, ILLEGIBLE_NAME)
+    assert await bank.carried_out(wire.sending_account_id) == []
+
+
+async def test_no_legible_name_says_nothing_of_an_earlier_send_that_may_still_arrive(
+    bank: IncreaseWireBank,
+) -> None:
+    wire = await new_wire(bank, creditor=named("!?"))
+    attempt = Attempt(wire.transaction_id, soon(), 5.0, Earlier(1.0, 1.0))
+
+    outcome = await write_once(bank.core.send_wire(wire), attempt)
+
+    assert isinstance(outcome, Unknown)
+    assert not outcome.sent
+
+
+@pytest.mark.parametrize(
+    ("name", "earlier"),
+    [("Иван Петров", None), ("Иван Петров", Earlier(1.0, 1.0)), ("!?", Earlier(99.0, 99.0))],
+)
+async def test_a_wire_that_a_release_sent_with_other_text_is_found_and_not_sent_again(
+    bank: IncreaseWireBank, name: str, earlier: Earlier | None
+) -> None:
+    before = await new_wire(bank, creditor=named("x???"), purpose="????")
+    await bank.core.send_wire(before).send(before.transaction_id, soon())
+    wire = replace(before, creditor=named(name), purpose="счёт")
+
+    sent = await write_once(
+        bank.core.send_wire(wire), Attempt(wire.transaction_id, soon(), 5.0, earlier)
+    )
+
+    assert isinstance(sent, Accepted)
+    assert sent.answer.transaction_id == str(wire.transaction_id)
+    assert await bank.carried_out(wire.sending_account_id) == [(str(wire.transaction_id), AMOUNT)]
 
 
 async def test_a_wire_beyond_the_balance_is_refused_for_that_whatever_issues_the_entity_has(
@@ -181,8 +230,13 @@ async def test_a_wire_whose_creditor_is_not_known_waits_for_an_operator(
         ("a\tb\n c", 140, "a b c"),
         ("{1|2}*[3]^", 140, "(1/2)-(3)-"),
         ("½ ﬁne", 140, "1/2 fine"),
-        ("日本", 140, "??"),
+        ("Иван Петров", 140, "Ivan Petrov"),
+        ("株式会社", 140, "ZhuShiHuiShe"),
+        ("株式会社", 5, "ZhuSh"),
+        ("مرحبا", 140, "mrhb"),
+        ("Zo\u200be\u0308 \u202eSmith\u200b", 140, "Zoe Smith"),
         ("\u0301", 140, "?"),
+        ("a \ue000", 140, "a ?"),
         ("naïve — “quoted”…", 140, 'naive - "quoted"...'),
     ],
 )

@@ -29,9 +29,9 @@ from libs.providers.increase.refusals import NOT_FOUND
 from libs.providers.increase.wire_states import STATES
 from libs.providers.increase.wires import Wire, Wires, list_wires, retrieve_wire, wires_having_key
 from libs.providers.newest_records import NewestPage
-from libs.providers.outcomes import Finding, Outcome, Reason, Unknown
+from libs.providers.outcomes import Finding, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import Capabilities
-from services.payments.adapters.increase.wire_text import wire_text, words_of
+from services.payments.adapters.increase.wire_text import is_legible, wire_text, words_of
 from services.payments.models import Creditor, WireAtBank, WireRecord
 
 LONGEST_NAME = 140
@@ -39,6 +39,8 @@ LONGEST_MESSAGE = 140
 LONGEST_LINE = 35
 """Characters of each part of an address that Fedwire carries, at most."""
 LONGEST_POSTAL_CODE = 16
+ILLEGIBLE_NAME = "creditor_name_not_legible"
+"""Ours, in the place of a code of Increase's: what it was sent would name no one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,7 @@ class WireWrite:
     """See `writing.ProviderWrite`. A wire has to name its creditor; one of a release that kept none has none."""
 
     keyed: KeyedWrite[Wire, AcceptedWire]
-    has_creditor: bool
+    creditor: Creditor | None
 
     @property
     def operation(self) -> str:
@@ -66,10 +68,16 @@ class WireWrite:
         return self.keyed.capabilities
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
-        if not self.has_creditor:
+        if self.creditor is None:
             # The wire has none at every attempt: only an operator ends it.
             why = "the holder of the external account is not known"
             return Unknown(why, sent=False, needs_operator=True)
+        if not is_legible(_name(self.creditor)):
+            return Refused(
+                Reason.PROVIDER_REFUSED,
+                ILLEGIBLE_NAME,
+                "The name of the creditor has no letter or digit that wires carry.",
+            )
         return await self.keyed.send(key, deadline)
 
     async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
@@ -124,7 +132,7 @@ class IncreaseCoreBanking:
             lambda made: _accepted(made) if _is(made, wire) else None,
             why_refused,
         )
-        return WireWrite(keyed, wire.creditor is not None)
+        return WireWrite(keyed, wire.creditor)
 
     async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
         """By its idempotency key, which it has for ever. See `ports.CoreBanking`."""
@@ -195,10 +203,11 @@ def _creditor(creditor: Creditor) -> CreditorParams:
     }
     if address.street_2:
         structured["line2"] = wire_text(address.street_2, LONGEST_LINE)
-    return {
-        "name": wire_text(creditor.name, LONGEST_NAME),
-        "address": {"structured": structured},
-    }
+    return {"name": _name(creditor), "address": {"structured": structured}}
+
+
+def _name(creditor: Creditor) -> str:
+    return wire_text(creditor.name, LONGEST_NAME)
 
 
 def _accepted(made: Wire) -> AcceptedWire:
