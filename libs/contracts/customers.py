@@ -143,7 +143,9 @@ class Person(PersonFields):
     """A person at onboarding; a supplied `id` becomes the person's id."""
 
     id: f.Uuid | None = None
-    """An id of your own for the person, unique among all your persons; it becomes the person's `customer_id`."""
+    """An id of your own for the person, unique among all your persons and businesses; it becomes the person's
+    `customer_id`.
+    """
     phone_mobile: f.Phone | None = None
     """A mobile number, as `phone`."""
     gender: f.Text | None = None

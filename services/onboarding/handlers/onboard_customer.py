@@ -89,7 +89,7 @@ class OnboardCustomerHandler:
         """Store the application with the intent of its verification, once.
 
         Raises:
-            AlreadyExists: the partner has a customer with this EIN, or a person with one of the ids.
+            AlreadyExists: the partner has a customer with this EIN, or a person or business with one of the ids.
             OutcomePending: for AlreadyExists, while this database may have gone back.
         """
         application = self._application(saga, command)

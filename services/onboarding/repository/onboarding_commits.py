@@ -34,7 +34,7 @@ from services.onboarding.repository.steps import Begun
 
 
 class ApplicationConflict(Exception):
-    """Another customer of the tenant has the EIN, or a person of the application; the message says which.
+    """Another customer of the tenant has the EIN, or has or is one of the ids of persons; the message says which.
 
     `customer_id`: that customer's; None when it no longer has it.
     """
@@ -92,8 +92,9 @@ class Opened:
         return self.advance.saga.customer_id
 
 
-# An application is left out whose customer is there, or whose EIN or person another customer has. Rows are inserted in
-# the order of their keys, so that two groups wait for one another and never for each other.
+# An application is left out whose customer is there, whose EIN or person another customer has, or one of whose persons
+# has the id of a business. Rows are inserted in the order of their keys, so that two groups wait for one another and
+# never for each other.
 _RECORD = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
@@ -117,6 +118,9 @@ _RECORD = """
                 WHERE a.customer_id = held.customer_id)
             AND NOT EXISTS (
                 SELECT FROM asked_person a JOIN persons p ON p.tenant = a.tenant AND p.person_id = a.person_id
+                WHERE a.customer_id = held.customer_id)
+            AND NOT EXISTS (
+                SELECT FROM asked_person a JOIN customers b ON b.tenant = a.tenant AND b.customer_id = a.person_id
                 WHERE a.customer_id = held.customer_id)
     ), ein AS (
         INSERT INTO ein_holds (tenant, ein_digest, customer_id)
@@ -363,11 +367,14 @@ def _caused(event: Event, command: Leased) -> Event:
     return replace(event, request_id=command.request_id, trace=command.trace)
 
 
-_PERSON_TAKEN = "A person with this id exists already."
+_PERSON_TAKEN = "A person or business with this id exists already."
 
 _HOLDERS = """
     SELECT (SELECT customer_id FROM ein_holds WHERE tenant = $1 AND ein_digest = ANY($2::bytea[]) LIMIT 1) AS of_ein,
-        (SELECT customer_id FROM persons WHERE tenant = $1 AND person_id = ANY($3::uuid[]) LIMIT 1) AS of_person
+        coalesce(
+            (SELECT customer_id FROM persons WHERE tenant = $1 AND person_id = ANY($3::uuid[]) LIMIT 1),
+            (SELECT customer_id FROM customers WHERE tenant = $1 AND customer_id = ANY($3::uuid[]) LIMIT 1)
+        ) AS of_person
     """
 
 
@@ -375,7 +382,7 @@ async def _record_application(database: Database, application: LeasedValue[Appli
     """One, which waits for others that are being recorded with its EIN or persons; the stored one if it is there.
 
     Raises:
-        ApplicationConflict: another customer has its EIN or a person of its.
+        ApplicationConflict: another customer has its EIN, or has or is a person of its.
     """
     name = application.value.advance.saga
     try:
@@ -404,7 +411,7 @@ async def _record_application(database: Database, application: LeasedValue[Appli
 async def _holders(
     connection: asyncpg.Connection, application: Application
 ) -> tuple[UUID | None, UUID | None]:
-    """The customer that holds the application's EIN, and the one that has a person of it; None for neither."""
+    """The customer that holds the application's EIN, and the one that has, or is, a person of it; None for neither."""
     persons = [person.person_id for person in application.persons]
     name = application.advance.saga
     return tuple(await connection.fetchrow(_HOLDERS, name.tenant, application.ein_digests, persons))

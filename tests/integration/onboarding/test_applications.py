@@ -223,6 +223,18 @@ async def test_a_supplied_person_id_is_kept_and_taken_once_per_partner(desk: Des
     assert other["persons"][0]["customer_id"] == person_id
 
 
+async def test_the_id_of_a_business_is_no_id_of_a_person_of_the_same_partner(desk: Desk) -> None:
+    business_id = (await desk.onboard(application()))["business"]["customer_id"]
+    theirs = application(persons=[person(id=business_id)])
+
+    with pytest.raises(AlreadyExists) as refused:
+        await desk.onboard(theirs)
+    other = await desk.onboard(theirs, principal=partner("another"))
+
+    assert refused.value.extra["customer_id"] == business_id
+    assert other["persons"][0]["customer_id"] == business_id
+
+
 async def test_a_refused_account_takes_everything_back_and_denies(desk: Desk) -> None:
     ein = tax_number()
     await desk.fault("core", "open_account", "refuse", times=1)
