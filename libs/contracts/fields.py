@@ -5,6 +5,7 @@ unchanged.
 from __future__ import annotations
 
 import re
+import unicodedata
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
@@ -39,37 +40,60 @@ NEVER_ASSIGNED = frozenset({"078051120", "457555462", "219099999"})
 """Social security numbers that were printed as examples, and are no one's."""
 
 
+def _is_accepted(info: ValidationInfo) -> bool:
+    """Whether another process has accepted the value, perhaps one of an earlier release."""
+    return bool(info.context and info.context.get(OF_ANY_RELEASE))
+
+
 def no_control_characters(value: str) -> str:
     if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
         raise ValueError("control characters are not allowed")
     return value
 
 
+_CHANGES_DIRECTION = re.compile("[\u202a-\u202e\u2066-\u2069]")
+"""Embeddings, overrides and isolates of Unicode's bidirectional algorithm (UAX #9)."""
+
+
+def _reads_as_it_is(value: str, info: ValidationInfo) -> str:
+    """Refuse callers' text that is shown in another order than it is stored in, or not at all."""
+    if value.isascii() or _is_accepted(info):
+        return value
+    if _CHANGES_DIRECTION.search(value):
+        raise ValueError(
+            "characters that change the direction of text (U+202A to U+202E, U+2066 to U+2069) are not allowed"
+        )
+    if all(c.isspace() or unicodedata.category(c) == "Cf" for c in value):
+        raise ValueError("a text has at least one visible character")
+    return value
+
+
+_TEXT_RULES = AfterValidator(no_control_characters), AfterValidator(_reads_as_it_is)
 _IN_DOCUMENTS = Field(json_schema_extra={"pattern": patterns.VISIBLE_TEXT})
 
 _Line = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
-    AfterValidator(no_control_characters),
+    *_TEXT_RULES,
 ]
 Text = Annotated[_Line, _IN_DOCUMENTS]
 LongText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
-    AfterValidator(no_control_characters),
+    *_TEXT_RULES,
     _IN_DOCUMENTS,
 ]
 Description = Annotated[
     str,
     StringConstraints(strip_whitespace=True, max_length=255),
-    AfterValidator(no_control_characters),
+    *_TEXT_RULES,
     Field(json_schema_extra={"pattern": patterns.PLAIN_TEXT}),
 ]
 """Text that may be empty."""
 Purpose = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=140),
-    AfterValidator(no_control_characters),
+    *_TEXT_RULES,
     _IN_DOCUMENTS,
 ]
 
@@ -190,11 +214,6 @@ def _calendar_date(value: Any) -> Any:
         return date.fromisoformat(value)
     except ValueError:
         raise PydanticKnownError("date_parsing", {"error": "there is no such day"}) from None
-
-
-def _is_accepted(info: ValidationInfo) -> bool:
-    """Whether another process has accepted the value, perhaps one of an earlier release."""
-    return bool(info.context and info.context.get(OF_ANY_RELEASE))
 
 
 def _latest_day(info: ValidationInfo) -> date:
@@ -375,7 +394,7 @@ Email = Annotated[
 WebUrl = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
-    AfterValidator(no_control_characters),
+    *_TEXT_RULES,
     AfterValidator(_absolute_url),
     _shown(patterns.WEB_URL, "An absolute URL", format="uri", maxLength=2048),
 ]

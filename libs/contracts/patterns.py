@@ -3,7 +3,9 @@ names. They are anchored, and mean the same in ECMAScript and in Python.
 """
 
 VISIBLE_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
-"""Text without control characters that is not blank."""
+"""Text without control characters that is not blank. The document says in words what else a text has to be, since a
+narrower pattern would break those who compiled the released one.
+"""
 PLAIN_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
 """Text without control characters, perhaps nothing."""
 FILTER_ID = r"^[!-~]{1,128}$"

@@ -9,7 +9,7 @@ import structlog
 from pydantic import ValidationError
 
 from libs.contracts.errors import BanksideError, Unavailable
-from libs.contracts.model import Command, Model
+from libs.contracts.model import OF_ANY_RELEASE, Command, Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 
@@ -61,7 +61,9 @@ class QueryClient:
                 raise Unavailable from error
             raise
         try:
-            return reply.model_validate(payload["data"], extra="ignore")  # of a newer service
+            return reply.model_validate(
+                payload["data"], extra="ignore", context={OF_ANY_RELEASE: True}
+            )
         except ValidationError as error:
             raise self.broken(operation) from error
 

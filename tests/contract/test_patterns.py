@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from unicodedata import bidirectional, category
 
 import pytest
 from hypothesis import assume, given, settings
@@ -17,6 +18,10 @@ from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.specs.release import released_document
 from tests.support.documents import openapi_document
 from tests.support.with_each import with_each
+
+CHANGES_DIRECTION = {"LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI"}
+INVISIBLE = {"Cf", "Zl", "Zp", "Zs"}
+"""What the document says of text in words: Unicode's bidirectional classes, and categories."""
 
 
 def accepted(kind: Any, value: str) -> bool:
@@ -48,6 +53,8 @@ def test_what_a_pattern_allows_is_accepted(data: st.DataObject, kind: Any, patte
         re.search(pattern, value)
     )  # in ECMA-262, `\d` and `\w` are ASCII's, and `\s` is Unicode's
     assume(len(value) <= 255)
+    assume(not any(bidirectional(c) in CHANGES_DIRECTION for c in value))
+    assume(value.strip() == "" or any(category(c) not in INVISIBLE for c in value))
     assume("xn--" not in value.lower())  # it has to be punycode then
 
     assert accepted(kind, value), value

@@ -19,7 +19,7 @@ from libs.contracts.errors import (
     OutcomePending,
     Unavailable,
 )
-from libs.contracts.model import Command
+from libs.contracts.model import OF_ANY_RELEASE, Command
 from libs.contracts.operating.pages import Listed, Order, Place
 from libs.contracts.operating.services import Gathered, OfServices
 from libs.contracts.operation import GATEWAY, Operation
@@ -160,7 +160,9 @@ class Services:
                 raise answered_error(error, row) from error
         payload = await self._sender.query(row, principal, command, deadline)
         try:
-            return adapter_of(row).validate_python(payload["data"], strict=False, extra="ignore")
+            return adapter_of(row).validate_python(
+                payload["data"], strict=False, extra="ignore", context={OF_ANY_RELEASE: True}
+            )
         except ValidationError as error:
             self._log.error("reply_broken", operation=row.name)
             raise (

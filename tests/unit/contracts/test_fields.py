@@ -104,6 +104,7 @@ def test_a_normal_form_passes_again_unchanged(field: Any, value: Any, normal: An
         (f.WebUrl, "//example.com"),
         (f.WebUrl, "javascript:alert(1)"),
         (f.WebUrl, "https://"),
+        (f.WebUrl, "https://example.com/\u202eacme"),
         (f.PastDate, "2015-4-1"),
         (f.PastDate, "2015-02-29"),
         (f.PastDate, "2015-04-01T00:00:00"),
@@ -176,6 +177,31 @@ def test_a_date_that_can_only_be_mistyped_is_refused_and_read_where_it_was_accep
         dates.validate_python(mistyped)
     assert dates.validate_python(earliest) == earliest
     assert dates.validate_python(mistyped, context={OF_ANY_RELEASE: True}) == mistyped
+
+
+MISLEADING = [
+    *("\u200b", "\ufeff", "\u00ad\u200d\u3000\u2060", "\U000e0041"),
+    *(f"Acme{mark}LLC" for mark in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"),
+]
+
+
+@pytest.mark.parametrize("kind", [f.Text, f.LongText, f.Purpose, f.Description])
+def test_text_that_shows_nothing_or_another_order_is_refused_and_read_where_it_was_accepted(
+    kind: Any,
+) -> None:
+    texts = TypeAdapter(kind)
+
+    for text in MISLEADING:
+        with pytest.raises(ValidationError, match=r"visible|direction"):
+            texts.validate_python(text)
+        assert texts.validate_python(text, context={OF_ANY_RELEASE: True}) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["\U0001f469\u200d\U0001f4bb", "\u0646\u0645\u200c\u062f", "\u200fAcme"]
+)
+def test_joiners_and_marks_of_direction_are_taken_within_text(text: str) -> None:
+    assert taken(f.Text, text) == text
 
 
 def test_a_person_may_be_18_today_and_not_only_tomorrow() -> None:

@@ -29,6 +29,10 @@ class Item(Model):
     id: str
 
 
+class Note(Model):
+    text: f.Text
+
+
 ROWS = for_each_service(
     ("onboarding", "payments", "gateway"),
     "list_items",
@@ -96,6 +100,20 @@ async def test_what_one_service_has_is_found_though_another_one_does_not_answer(
     found = await find(fails(Unavailable()), answers(item(1, "a")))
 
     assert [each.id for each in found.items] == ["a"]
+
+
+async def test_text_that_callers_may_not_send_any_more_is_shown_to_operators() -> None:
+    async def answer() -> Any:
+        return {"text": "Acme\u202e"}
+
+    rows = for_each_service(
+        ("payments",), "get_note", command=ListPage, reply=Note, summary="Get a note"
+    )
+    services = Services(Sender(payments=answer), {})
+
+    found = await services.ask_one(rows, "payments", SERVICE, ListPage(), time.time() + 5 * pace())
+
+    assert found.text == "Acme\u202e"
 
 
 async def test_services_are_asked_side_by_side_for_what_one_of_them_has() -> None:

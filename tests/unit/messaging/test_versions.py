@@ -13,8 +13,18 @@ from aiormq import spec
 from libs.contracts.customers import UpdateBusiness
 from libs.contracts.events import Event
 from libs.contracts.exact_json import encode
-from libs.contracts.onboarding_operations import FIND_CUSTOMER, UPDATE_BUSINESS, UPDATE_PERSON
-from libs.contracts.ownership import CustomerOwner, FindCustomer
+from libs.contracts.onboarding_operations import (
+    FIND_CUSTOMER,
+    FIND_EXTERNAL_ACCOUNT,
+    UPDATE_BUSINESS,
+    UPDATE_PERSON,
+)
+from libs.contracts.ownership import (
+    CustomerOwner,
+    ExternalAccountOwner,
+    FindCustomer,
+    FindExternalAccount,
+)
 from libs.contracts.principal import Family, Principal
 from libs.handling.payloads import open_body
 from libs.handling.query_client import QueryClient
@@ -148,6 +158,35 @@ async def test_a_field_more_in_what_another_service_replies_is_ignored() -> None
     )
 
     assert owner == OWNER
+
+
+async def test_text_that_callers_may_not_send_any_more_is_read_where_another_service_has_it() -> (
+    None
+):
+    old = {"street_1": "1 Main\u202e St", "city": "\u200b", "state": "NY", "zip_code": "12207"}
+    body = {"customer_id": "c1", "business": {"dba": "\u200b", "business_address": old}}
+    reply = {
+        "external_account_id": "e",
+        "customer_id": "c",
+        "name_on_account": "Acme\u202e LLC",
+        "address_on_account": old,
+    }
+
+    class Earlier:
+        async def query(self, *_: object) -> Any:
+            return {"data": reply}
+
+    command = open_body(UPDATE_BUSINESS, ENVELOPE.id, encode(body), NoSealer())
+    owner = await QueryClient(Earlier(), patience_seconds=1).query(
+        FIND_EXTERNAL_ACCOUNT,
+        PRINCIPAL,
+        FindExternalAccount(external_account_id="e"),
+        ExternalAccountOwner,
+        time.time() + 1,
+    )
+
+    assert command.model_dump(exclude_unset=True) == body
+    assert owner.model_dump(exclude_unset=True) == reply
 
 
 def delivered_event(**headers: Any) -> Event:

@@ -9,6 +9,8 @@ import pytest
 
 from libs.contracts.customers import Business, BusinessUpdate, PersonUpdate
 from libs.contracts.errors import Invalid
+from libs.contracts.model import OF_ANY_RELEASE
+from services.onboarding.adapters.increase.parameters import changed_corporation
 from services.onboarding.amending import amended_business, amended_person, changes
 from services.onboarding.models import PersonDetails
 
@@ -100,6 +102,18 @@ def test_a_person_keeps_what_only_onboarding_can_say() -> None:
     amended = amended_person(PERSON, PersonUpdate.model_validate({"last_name": "Lovelace"}))
 
     assert (amended.last_name, amended.phone_mobile) == ("Lovelace", "+12125550125")
+
+
+def test_a_customer_with_text_of_an_earlier_release_is_updated_and_told_to_the_bank() -> None:
+    old = {"business_name": "Acme\u202e", "business_address": {**ADDRESS, "city": "\u200b"}}
+    stored = Business.model_validate(BUSINESS.model_dump() | old, context={OF_ANY_RELEASE: True})
+    update = BusinessUpdate.model_validate({"business_address": {"street_1": "2 Main St"}})
+
+    amended = amended_business(stored, update)
+    told = changed_corporation(changes(stored, amended)[0])
+
+    assert (amended.business_name, amended.business_address.city) == ("Acme\u202e", "\u200b")
+    assert (told["address"]["line1"], told["address"]["city"]) == ("2 Main St", "\u200b")
 
 
 def test_changes_hold_the_new_values_and_how_to_restore_the_old_ones() -> None:

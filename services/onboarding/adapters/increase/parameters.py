@@ -15,6 +15,7 @@ from increase.types import entity_create_params as create
 from increase.types import entity_update_params as update
 
 from libs.contracts.customers import Address, Business, ExternalBankAccount
+from libs.contracts.model import OF_ANY_RELEASE
 from libs.providers.increase.emails import email_at_increase
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Changes
@@ -70,7 +71,8 @@ def changed_corporation(changes: Changes) -> update.Corporation:
             case "business_name":
                 told["name"] = value
             case "business_address":
-                told["address"] = address(Address.model_validate(value))
+                accepted = Address.model_validate(value, context={OF_ANY_RELEASE: True})
+                told["address"] = address(accepted)
             case "ein":
                 told["legal_identifier"] = _legal_identifier(value)
             case "email" if (email := email_at_increase(value)) is not None:
