@@ -85,7 +85,9 @@ class Business(Model):
     phone: f.Phone
     """E.164 (`+12075550142`) of a length that the country has, or ten US digits in any usual punctuation."""
     email: f.Email
-    """An e-mail address without a name beside it, of a domain that is not reserved, as `.test` is."""
+    """An e-mail address without a name beside it, with at most 64 characters before the `@`, of a domain that is not
+    reserved, as `.test` is.
+    """
     website: f.WebUrl | None = None
     """The absolute URL of its web site."""
     business_address: Address
@@ -124,7 +126,9 @@ class PersonFields(Model):
     tin: f.Tin
     """A valid SSN or ITIN, nine digits with or without `-`."""
     email: f.Email
-    """An e-mail address without a name beside it, of a domain that is not reserved, as `.test` is."""
+    """An e-mail address without a name beside it, with at most 64 characters before the `@`, of a domain that is not
+    reserved, as `.test` is.
+    """
     phone: f.Phone
     """E.164 (`+12075550143`) of a length that the country has, or ten US digits in any usual punctuation."""
     employer_name: f.Text | None = None

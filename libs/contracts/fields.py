@@ -176,8 +176,11 @@ def _phone(value: str) -> str:
     raise ValueError(rule)
 
 
-def _email(value: str) -> str:
-    """In its normal form, with a lower-case domain in Unicode. Whether there is such a domain is not asked."""
+def _email(value: str, info: ValidationInfo) -> str:
+    """In its normal form, with a lower-case domain in Unicode. Whether there is such a domain is not asked.
+
+    What an earlier release accepted is read with more than 64 characters before the `@` too (RFC 5321, 4.5.3.1.1).
+    """
     if "\r" in value or "\n" in value:
         raise ValueError("an e-mail address is one line")
     if "<" in value:
@@ -185,7 +188,9 @@ def _email(value: str) -> str:
     import email_validator  # noqa: PLC0415 - see `_phone`
 
     try:
-        address = email_validator.validate_email(value.strip(), check_deliverability=False)
+        address = email_validator.validate_email(
+            value.strip(), check_deliverability=False, strict=not _is_accepted(info)
+        )
     except email_validator.EmailNotValidError as error:
         raise ValueError(f"not an e-mail address: {error}") from None
     return address.normalized

@@ -42,6 +42,7 @@ TAKEN = [
     (f.Phone, "212.555.0123", "+12125550123"),
     (f.Phone, "+442079460958", "+442079460958"),
     (f.Email, " Ada@Example.COM ", "Ada@example.com"),
+    (f.Email, f"{'a' * 64}@example.com", f"{'a' * 64}@example.com"),
     (f.WebUrl, "https://example.com/a?b=c", "https://example.com/a?b=c"),
     (f.PastDate, "2015-04-01", date(2015, 4, 1)),
     (f.Text, "  Anvil\u00a0", "Anvil"),
@@ -98,6 +99,7 @@ def test_a_normal_form_passes_again_unchanged(field: Any, value: Any, normal: An
         (f.Phone, ARABIC_ONE * 10),
         (f.Email, "ada@example"),
         (f.Email, "ada"),
+        (f.Email, f"{'a' * 65}@example.com"),
         (f.Email, "Ada <ada@example.com>"),
         (f.Email, f"{'a' * 250}@example.com"),
         (f.WebUrl, "example.com"),
@@ -135,6 +137,14 @@ def test_a_normal_form_passes_again_unchanged(field: Any, value: Any, normal: An
 def test_a_bad_value_is_refused(field: Any, value: Any) -> None:
     with pytest.raises(ValidationError):
         taken(field, value)
+
+
+def test_an_address_with_a_longer_local_part_is_read_where_it_was_accepted() -> None:
+    address = f"{'a' * 65}@example.com"
+
+    read = TypeAdapter(f.Email).validate_python(address, context={OF_ANY_RELEASE: True})
+
+    assert read == address
 
 
 def test_a_business_may_be_formed_today_at_the_bank_and_not_tomorrow() -> None:
