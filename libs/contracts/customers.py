@@ -83,13 +83,15 @@ class Business(Model):
     assigns.
     """
     phone: f.Phone
-    """E.164 (`+12075550142`) of a length that the country has, or ten US digits in any usual punctuation."""
+    """E.164 (`+12075550142`) of a length that the country has, or ten US digits in any usual punctuation, of which the
+    first and the fourth are 2 to 9.
+    """
     email: f.Email
     """An e-mail address without a name beside it, with at most 64 characters before the `@`, of a domain that is not
     reserved, as `.test` is.
     """
     website: f.WebUrl | None = None
-    """The absolute URL of its web site."""
+    """The absolute URL of its web site. A part of its host that begins with `xn--` is valid Punycode."""
     business_address: Address
     """Where it does business."""
     mailing_address: Address | None = None
@@ -130,7 +132,9 @@ class PersonFields(Model):
     reserved, as `.test` is.
     """
     phone: f.Phone
-    """E.164 (`+12075550143`) of a length that the country has, or ten US digits in any usual punctuation."""
+    """E.164 (`+12075550143`) of a length that the country has, or ten US digits in any usual punctuation, of which the
+    first and the fourth are 2 to 9.
+    """
     employer_name: f.Text | None = None
     """Who employs the person."""
     occupation: f.Text | None = None

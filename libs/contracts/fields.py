@@ -156,12 +156,20 @@ def us_zip_code(value: str) -> str:
     return value
 
 
-def _phone(value: str) -> str:
+_US_DIGITS = r"[2-9][0-9]{2}[2-9][0-9]{6}"
+"""An area code, an exchange and a number (North American Numbering Plan)."""
+
+
+def _phone(value: str, info: ValidationInfo) -> str:
     rule = "a phone number is E.164, without spaces (+12125550123), or ten US digits"
     if re.fullmatch(r"\+[1-9][0-9]{6,14}", value):
         candidate = value
     elif re.fullmatch(r"[0-9() .\-]{10,24}", value) and sum(c.isdigit() for c in value) == 10:
-        candidate = "+1" + "".join(c for c in value if c.isdigit())
+        digits = "".join(c for c in value if c.isdigit())
+        # Earlier releases accepted any ten.
+        if not (re.fullmatch(_US_DIGITS, digits) or _is_accepted(info)):
+            raise ValueError("the first and the fourth of ten US digits are 2 to 9")
+        candidate = "+1" + digits
     else:
         raise ValueError(rule)
     # Most services see neither phone nor tax numbers, and each has these contracts: the others are spared 1.4 MiB. With
@@ -386,7 +394,8 @@ Phone = Annotated[
     Needs("phonenumbers"),
     _shown(
         patterns.PHONE,
-        "E.164 with as many digits as numbers of its country have, or ten US digits in any usual punctuation",
+        "E.164 with as many digits as numbers of its country have, or ten US digits in any usual punctuation, of which"
+        " the first and the fourth are 2 to 9",
     ),
 ]
 Email = Annotated[
@@ -401,7 +410,12 @@ WebUrl = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
     *_TEXT_RULES,
     AfterValidator(_absolute_url),
-    _shown(patterns.WEB_URL, "An absolute URL", format="uri", maxLength=2048),
+    _shown(
+        patterns.WEB_URL,
+        "An absolute URL; a part of its host that begins with `xn--` is valid Punycode",
+        format="uri",
+        maxLength=2048,
+    ),
 ]
 CallbackUrl = Annotated[
     WebUrl,

@@ -29,7 +29,7 @@ class SubscriptionFields(Model):
     """
     callback_url: f.CallbackUrl
     """Where events are posted: an https:// URL on port 443 or 8443 with a host name that resolves to public addresses,
-    at most 2,048 characters, without user and fragment.
+    at most 2,048 characters, without user and fragment. A part of the host that begins with `xn--` is valid Punycode.
     """
     description: f.Description = ""
     """A note of your own, at most 255 characters."""

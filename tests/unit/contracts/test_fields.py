@@ -93,6 +93,8 @@ def test_a_normal_form_passes_again_unchanged(field: Any, value: Any, normal: An
         (f.CountryCode, "USA"),
         (f.CountryCode, "XX"),
         (f.Phone, "555-0123"),
+        (f.Phone, "112-555-0123"),
+        (f.Phone, "(212) 155-0123"),
         (f.Phone, "+1"),
         (f.Phone, "+" + "1" * 16),
         (f.Phone, "212-555-0123 ext 4"),
@@ -145,6 +147,13 @@ def test_an_address_with_a_longer_local_part_is_read_where_it_was_accepted() -> 
     read = TypeAdapter(f.Email).validate_python(address, context={OF_ANY_RELEASE: True})
 
     assert read == address
+
+
+def test_ten_digits_of_no_us_number_are_read_where_they_were_accepted() -> None:
+    read = TypeAdapter(f.Phone).validate_python("112-555-0123", context={OF_ANY_RELEASE: True})
+
+    assert read == "+11125550123"
+    assert taken(f.Phone, read) == read
 
 
 def test_a_business_may_be_formed_today_at_the_bank_and_not_tomorrow() -> None:
