@@ -34,8 +34,10 @@ from libs.tls import client_context
 EXIT_MISCONFIGURED = 78
 
 
-OWN = frozenset({"amqp_url"})
+OWN = frozenset({"amqp_url", "database_url"})
 """Logins: each service has its own, so no variable sets one for all. The same holds for key rings."""
+DATABASE_OF_ALL = "BANKSIDE_DATABASE_URL"
+"""The variable that earlier releases took for the database of every service without one of its own."""
 KEY_RING = "_keys"
 """How the name of a field with a key ring ends."""
 
@@ -260,7 +262,12 @@ def _wrong_settings(error: ValidationError) -> str:
     items = error.errors(include_input=False)
     missing = [str(item["loc"][0]) for item in items if item["type"] == "missing"]
     wrong = [f"{item['loc'][0]} ({item['msg']})" for item in items if item["type"] != "missing"]
-    return f"set {', '.join([*missing, *wrong])}."
+    told = f"set {', '.join([*missing, *wrong])}."
+    if is_set(DATABASE_OF_ALL) and any(name.endswith("_DATABASE_URL") for name in missing):
+        return (
+            f"{told} {DATABASE_OF_ALL} is not read any more: each service has a login of its own."
+        )
+    return told
 
 
 def _readable_by_others(secrets: Iterable[str]) -> Iterator[str]:

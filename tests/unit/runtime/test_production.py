@@ -41,10 +41,11 @@ def environment_of_production(monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings with which every service but the sandbox starts."""
     settings = {
         "BANKSIDE_PROFILE": "production",
-        "BANKSIDE_DATABASE_URL": f"postgresql://login:{password()}@db.example/b?sslmode=verify-full",
         "BANKSIDE_GATEWAY_TRUSTED_PROXIES": "10.0.0.0/8",
     }
     for service in ALL:
+        database = f"postgresql://login:{password()}@db.example/b?sslmode=verify-full"
+        settings[f"BANKSIDE_{service.service.upper()}_DATABASE_URL"] = database
         user = f"{service.service}:{password()}"
         settings[f"BANKSIDE_{service.service.upper()}_AMQP_URL"] = f"amqps://{user}@mq.example/"
         for name in service.complete().model_fields:
@@ -80,9 +81,9 @@ def test_what_is_encrypted_private_and_random_is_taken(service: type[ServiceSett
         (GatewaySettings, "BANKSIDE_GATEWAY_TRUSTED_PROXIES", "", "the proxy that terminates TLS"),
         (
             GatewaySettings,
-            "BANKSIDE_DATABASE_URL",
+            "BANKSIDE_GATEWAY_DATABASE_URL",
             f"postgresql://login:{PASSWORD}@db.example/b",
-            "set BANKSIDE_DATABASE_URL with ?sslmode=verify-full",
+            "set BANKSIDE_GATEWAY_DATABASE_URL with ?sslmode=verify-full",
         ),
         (
             GatewaySettings,
@@ -143,9 +144,9 @@ def test_one_secret_for_two_things_is_refused(
         for name in names:
             monkeypatch.setenv(name, f"k1:{base64.b64encode(one.encode()).decode()}")
     else:
-        names = "BANKSIDE_DATABASE_URL", "BANKSIDE_ONBOARDING_CORE_TOKEN"
+        names = "BANKSIDE_ONBOARDING_DATABASE_URL", "BANKSIDE_ONBOARDING_CORE_TOKEN"
         url = f"postgresql://login:{one}@db.example/b?sslmode=require"
-        monkeypatch.setenv("BANKSIDE_DATABASE_URL", url)
+        monkeypatch.setenv("BANKSIDE_ONBOARDING_DATABASE_URL", url)
         monkeypatch.setenv("BANKSIDE_ONBOARDING_CORE_TOKEN", one)
 
     [said] = told(OnboardingSettings, capsys)
@@ -169,7 +170,7 @@ def test_all_reasons_are_told_at_once(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BANKSIDE_CRASH_AT", "gateway.anywhere")
-    monkeypatch.setenv("BANKSIDE_DATABASE_URL", "postgresql://login:short@db.example/b")
+    monkeypatch.setenv("BANKSIDE_GATEWAY_DATABASE_URL", "postgresql://login:short@db.example/b")
     monkeypatch.setenv("BANKSIDE_GATEWAY_AMQP_URL", "amqp://gateway:guest@mq.example/")
     monkeypatch.delenv("BANKSIDE_GATEWAY_TRUSTED_PROXIES")
 
@@ -185,7 +186,7 @@ def test_what_stays_on_this_machine_or_is_excepted_need_not_be_encrypted(
 ) -> None:
     monkeypatch.setenv("BANKSIDE_PLAINTEXT_HOSTS", "db-here, mq-here")
     monkeypatch.setenv("BANKSIDE_GATEWAY_AMQP_URL", f"amqp://gateway:{password()}@{host}/")
-    monkeypatch.setenv("BANKSIDE_DATABASE_URL", f"postgresql://login:{password()}@{host}/b")
+    monkeypatch.setenv("BANKSIDE_GATEWAY_DATABASE_URL", f"postgresql://login:{password()}@{host}/b")
 
     assert GatewaySettings.load()
 
@@ -215,7 +216,7 @@ def test_traces_go_to_another_host_by_tls(
 
 def test_a_unix_socket_need_not_be_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
-        "BANKSIDE_DATABASE_URL", f"postgresql://login:{password()}@/b?host=/run/postgresql"
+        "BANKSIDE_GATEWAY_DATABASE_URL", f"postgresql://login:{password()}@/b?host=/run/postgresql"
     )
 
     assert GatewaySettings.load()
@@ -274,6 +275,8 @@ def test_the_sandbox_is_refused(
     for caller, api in MAY:
         monkeypatch.setenv(f"BANKSIDE_SANDBOX_{caller}_{api}_TOKEN".upper(), password())
     monkeypatch.setenv("BANKSIDE_SANDBOX_LINK_KEY", password())
+    database = f"postgresql://login:{password()}@db.example/b?sslmode=verify-full"
+    monkeypatch.setenv("BANKSIDE_SANDBOX_DATABASE_URL", database)
 
     [said] = told(SandboxSettings, capsys)
 

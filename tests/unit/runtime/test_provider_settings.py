@@ -23,7 +23,10 @@ from services.payments.providers import open_providers as payments_providers
 from services.payments.settings import Settings
 
 SETTINGS = {
-    "BANKSIDE_DATABASE_URL": "postgresql://login@localhost/bankside",
+    **{
+        f"BANKSIDE_{service}_DATABASE_URL": "postgresql://login@localhost/bankside"
+        for service in ("ONBOARDING", "PAYMENTS")
+    },
     "BANKSIDE_PAYMENTS_AMQP_URL": "amqp://payments:x@localhost/",
     **{
         f"BANKSIDE_PAYMENTS_{peer}_KEYS": "k1:" + "A" * 43 + "="
@@ -103,7 +106,7 @@ def test_what_is_missing_is_one_sentence(
     monkeypatch: pytest.MonkeyPatch, chosen: str, missing: set[str]
 ) -> None:
     monkeypatch.setenv("BANKSIDE_CORE_PROVIDER", chosen)
-    monkeypatch.delenv("BANKSIDE_DATABASE_URL")
+    monkeypatch.delenv("BANKSIDE_PAYMENTS_DATABASE_URL")
 
     settings, [sentence] = Settings.examine()
 

@@ -13,7 +13,7 @@ from libs import secret_sources
 from services.payments.settings import Settings
 
 NEEDED = {
-    "BANKSIDE_DATABASE_URL": "postgresql://payments@localhost/bankside",
+    "BANKSIDE_PAYMENTS_DATABASE_URL": "postgresql://payments@localhost/bankside",
     "BANKSIDE_PAYMENTS_AMQP_URL": "amqp://payments@localhost/",
     "BANKSIDE_CORE_URL": "http://localhost/core",
 }

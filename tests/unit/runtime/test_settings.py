@@ -12,7 +12,7 @@ from services.gateway.settings import Settings
 
 KEY = base64.b64encode(b"k" * 32).decode()
 NEEDED = {
-    "BANKSIDE_DATABASE_URL": "postgresql://gateway:canary@localhost/bankside",
+    "BANKSIDE_GATEWAY_DATABASE_URL": "postgresql://gateway:canary@localhost/bankside",
     "BANKSIDE_GATEWAY_AMQP_URL": "amqp://gateway:canary@localhost/",
     "BANKSIDE_GATEWAY_STORAGE_KEYS": f"k1:{KEY}",
     "BANKSIDE_GATEWAY_LOOKUP_KEYS": f"k1:{KEY}",
@@ -55,6 +55,22 @@ def test_mistakes_are_told_in_one_line_that_names_the_settings_and_not_their_val
     assert "BANKSIDE_GATEWAY_PORT" in told
     assert "BANKSIDE_GATEWAY_AMQP_URL" in told
     assert "canary" not in told
+
+
+def test_no_service_takes_the_database_login_of_another(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_DATABASE_URL", NEEDED["BANKSIDE_GATEWAY_DATABASE_URL"])
+    monkeypatch.delenv("BANKSIDE_GATEWAY_DATABASE_URL")
+
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+
+    assert ended.value.code == 78
+    assert capsys.readouterr().err == (
+        "gateway: set BANKSIDE_GATEWAY_DATABASE_URL. BANKSIDE_DATABASE_URL is not read any more: each service has a"
+        " login of its own.\n"
+    )
 
 
 @pytest.mark.parametrize("url", ["traces:4318", "ftp://traces", "http:///v1", "http://a:b@traces"])
@@ -143,7 +159,10 @@ def test_the_keys_are_what_was_set() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("BANKSIDE_DATABASE_URL", "postgresql://gateway:canary@localhost/bankside?sslmode=prefer"),
+        (
+            "BANKSIDE_GATEWAY_DATABASE_URL",
+            "postgresql://gateway:canary@localhost/bankside?sslmode=prefer",
+        ),
         ("BANKSIDE_GATEWAY_DATABASE_CA_FILE", "/none.pem"),
         ("BANKSIDE_AMQP_CA_FILE", "/none.pem"),
     ],
