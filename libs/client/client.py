@@ -1,4 +1,4 @@
-"""The typed client: every operation of the table as a method, with safe retries and exact numbers.
+"""The typed client: a method for each operation of partners and customers, with safe retries and exact numbers.
 
 async with connect("http://127.0.0.1:8080", credentials) as bankside:
     answer = await bankside.get_balance(GetBalance(account_id=account_id))
