@@ -21,10 +21,10 @@ from dataclasses import dataclass
 
 from libs.contracts.table import operations_of
 from libs.messaging.senders import (
-    asked_by,
     askers_of,
     commands_sent_by,
     kinds_emitted_by,
+    services_asked_by,
 )
 from libs.messaging.topology import (
     COMMANDS,
@@ -69,7 +69,7 @@ def permissions_of(service: str) -> Permissions:
     events = service in EVENT_CONSUMERS
     dead = [*map(dead_queue, durable_queues(service))]
     own = [*map(re.escape, queues_of(service))]
-    asks = bool(asked_by(service) or commands_sent_by(service))
+    asks = bool(services_asked_by(service) or commands_sent_by(service))
     replies = replies_queues(service)
     probed = _any_of(re.escape(name) for name in consumed_queues(service))
     if asks:
@@ -80,7 +80,7 @@ def permissions_of(service: str) -> Permissions:
             _any_of(re.escape(row.name) for row in rows if not row.is_query),
         ),
         QUERIES: TopicPermission(
-            _any_of(map(re.escape, asked_by(service))),
+            _any_of(map(re.escape, services_asked_by(service))),
             _any_of([re.escape(service)] if queries else []),
         ),
         EVENTS: TopicPermission(

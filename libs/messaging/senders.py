@@ -56,8 +56,8 @@ def commands_sent_by(service: str) -> tuple[str, ...]:
     return tuple(row.name for row in OPERATIONS if not row.is_query and service in row.senders)
 
 
-def asked_by(service: str) -> tuple[str, ...]:
-    """The services that it asks."""
+def services_asked_by(service: str) -> tuple[str, ...]:
+    """The services to which `service` sends queries."""
     rows = (row for row in OPERATIONS if row.is_query and service in row.senders)
     return tuple(dict.fromkeys(row.service for row in rows))
 

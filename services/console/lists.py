@@ -216,7 +216,7 @@ class Lists:
 
 
 def _sorted(column: str, path: str, chosen: Mapping[str, str]) -> Sorted:
-    """The other way, from the first page on: a place belongs to the order in which it was read."""
+    """The link that reverses the order. It begins at the first page, since a cursor is of one order."""
     is_oldest = chosen.get("order") == Order.OLDEST
     other = Order.NEWEST if is_oldest else Order.OLDEST
     link = f"{path}?{urlencode({**chosen, 'order': other.value})}"

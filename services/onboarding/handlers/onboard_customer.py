@@ -219,7 +219,7 @@ class OnboardCustomerHandler:
         return decided[0] if decided else None
 
     async def _take_back(self, drive: Drive, file: CustomerFile) -> None:
-        """Leave no trace. A command that goes on all the same stores its application anew, under the same ids."""
+        """Remove the stored application. If the command goes on, it stores the application again under the same ids."""
         customer = file.customer
         async with drive.transaction() as connection:
             await self._parts.store.customers.remove(

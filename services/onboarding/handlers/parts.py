@@ -31,7 +31,9 @@ class Parts:
         return file
 
     async def announce(self, connection: AsyncConnection, file: CustomerFile) -> None:
-        """Record that the customer and its persons are there, once: a provider has answered about them."""
+        """Record `customer.created` and `person.created`, unless they were recorded before: called after the provider's
+        first answer.
+        """
         if file.customer.sequence == 0:
             await self.events.of_customer(connection, "customer.created", file.customer)
             for person in file.persons:

@@ -31,7 +31,7 @@ class Vault:
         return read_stored(model, open_payload(shape, decode(text), self._keyring, context))
 
     def ein_digests(self, ein: str) -> tuple[bytes, ...]:
-        """By each lookup key, the present one first; so are those of numbers."""
+        """The EIN's digests, one for each lookup key, the first key's first."""
         return self._lookup.digests("onboarding.ein", ein)
 
     def number_digests(self, account: ExternalBankAccount) -> tuple[bytes, ...]:

@@ -69,10 +69,11 @@ class SendWireHandler:
         )
 
     async def _require_open_customer(self, drive: Drive, customer_id: str, deadline: float) -> None:
-        """A wire that the bank has was sent in a history that this database lost: to record it moves no money any more.
+        """Refuse the wire of a denied or canceled customer, unless this database went back and the bank has the wire:
+        recording it then moves no money.
 
         Raises:
-            InvalidState: the customer was denied or canceled.
+            InvalidState: it is refused.
         """
         try:
             await self._ownership.require_open_customer(drive.principal, customer_id, deadline)

@@ -56,7 +56,7 @@ def _texts(name: str) -> BindParameter[Sequence[str | None]]:
 
 
 def _revision(fingerprint: ColumnElement[Any]) -> ColumnElement[int]:
-    """Of a row that is open and is found again: one more when it is found otherwise."""
+    """The revision of an open row: one higher when its fingerprint has changed."""
     return case((table.c.fingerprint != fingerprint, table.c.revision + 1), else_=table.c.revision)
 
 

@@ -1,7 +1,7 @@
 """The statements of a recovery, a batch at a time, while the subscription's row is locked.
 
-Times are by the database's clock. An event that failed for good is on its way again, or was delivered since, only by a
-delivery in `redelivery`: the table has all deliveries of an event that has several, but for a first one that failed.
+Times are by the database's clock. A second delivery of an event has a row in `redelivery`. So a failed event has to
+be sent again where no delivery there is pending, or has succeeded since.
 """
 
 from __future__ import annotations
