@@ -122,7 +122,7 @@ class CommandConsumer:
         try:
             await within(CHECK_SECONDS, self._recordable(), name="recordable")
         except Exception as error:  # in whichever way it cannot be recorded
-            self._log.warning("not_recordable", error=repr(error))
+            self._log.warning("recording_unavailable", error=repr(error))
             return False
         return True
 
@@ -159,7 +159,9 @@ class CommandConsumer:
         if returns_of(message) < SUSPECT_RETURNS:
             await self._record(message, envelope)
         elif self._suspects.is_poison(message):
-            self._log.error("poison", command=envelope.id, returns=returns_of(message))
+            self._log.error(
+                "poison_message_refused", command=envelope.id, returns=returns_of(message)
+            )
             because = (
                 f"It came back {returns_of(message)} times: it may end each process that takes it."
             )

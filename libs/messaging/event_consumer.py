@@ -148,7 +148,7 @@ class EventConsumer:
             await self._take_together(together, last_of_all=False)
         for message in random.sample(suspects, len(suspects)):
             if self._suspects.is_poison(message):
-                self._log.error("poison", event_id=message.properties.message_id)
+                self._log.error("poison_message_refused", event_id=message.properties.message_id)
                 because = f"It came back {returns_of(message)} times: it may end each process that takes it."
                 await self._refuse(message, "poison", because)
             else:

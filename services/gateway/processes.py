@@ -95,7 +95,12 @@ async def _supervise(settings: Settings) -> None:
             of_listener.renew()
 
     def report(change: Change) -> None:
-        log.info("child", child=change.child, state=change.state.value, detail=change.detail)
+        log.info(
+            "gateway_process_changed",
+            child=change.child,
+            state=change.state.value,
+            detail=change.detail,
+        )
         if change.state is ChildState.DIED:
             renew(change.child)
 

@@ -104,10 +104,10 @@ class Reconciler:
         while True:
             try:
                 async with leadership(self._database, LEASE) as term:
-                    self._log.info("leading")
+                    self._log.info("reconciliation_leading")
                     await self._lead(term)
             except Exception as error:  # the lease was lost: stand for election again
-                self._log.warning("not_leading", exc_info=error)
+                self._log.warning("reconciliation_not_leading", exc_info=error)
             await asyncio.sleep(ELECTION_SECONDS)
 
     async def _lead(self, term: Term) -> NoReturn:
@@ -123,7 +123,9 @@ class Reconciler:
                 FAILURES.inc()
                 failures += 1
                 pause_seconds = RETRIES.pause_seconds(failures)
-                self._log.warning("step_failed", retry_seconds=pause_seconds, exc_info=error)
+                self._log.warning(
+                    "reconciliation_step_failed", retry_seconds=pause_seconds, exc_info=error
+                )
                 await asyncio.sleep(pause_seconds)
             else:
                 failures = 0

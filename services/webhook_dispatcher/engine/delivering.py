@@ -101,7 +101,9 @@ class Sender:
         crash_point("webhook_dispatcher.claimed")
         delivery = leased.delivery
         if self._stopping or asyncio.get_running_loop().time() > leased.begin_before:
-            self._log.warning("given_back", delivery=str(delivery.id), stopping=self._stopping)
+            self._log.warning(
+                "delivery_given_back", delivery=str(delivery.id), stopping=self._stopping
+            )
             await until_available("give back", lambda: self._give_back(leased))
             self._given_back(leased)
             return
