@@ -83,6 +83,9 @@ class Operation(Generic[C, R]):
         command: the request; fields named in `path` come from there, the others from the query (GET) or the body.
         reply: the type of `data` in the envelope; None when data is null.
         message: the envelope's message on success.
+        summary: the operation in one line, as the document lists it.
+        errors: those of this operation, beside those that any of its kind may have (`libs.specs.problems`).
+        pagination: of a list that is answered in pages, the type of `pagination` in the envelope.
         as_of_date: the envelope says of which day the data is.
         method, path, scope: None for an internal query, which only services ask.
         role: of a row of the operator family, in place of a scope.
@@ -90,6 +93,7 @@ class Operation(Generic[C, R]):
         asked_by: of an internal query, the services that ask it.
         changes: of an internal query, that it is a write of an operator; the gateway's row says who may ask for it.
         headers: fields of the command that are read from a header, by header name.
+        rate: the class of rate limits that its requests count against; by default READ of a read, else WRITE.
         extension: beyond the interface's numbered endpoints.
         pending_id: the member by which a 504 `outcome_pending`, and a 409 to another request with its key, name what
             the command is about: the path parameter of that name; without one the command id, which is the id of what
