@@ -14,7 +14,7 @@ from tests.benchmarks.wrk import Load
 from tests.support.bank import Bank
 from tests.support.stack import Stack
 
-GOAL, FLOOR = 0.5, 0.33
+GOAL, FLOOR = 0.5, 0.5
 LONG, SHORT = 100_000, 100
 LIMIT = 100
 FILL_SECONDS = 60.0
