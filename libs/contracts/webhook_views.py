@@ -137,7 +137,7 @@ class DeliveryDetail(Delivery):
     """A delivery with its attempts."""
 
     attempts: list[DeliveryAttempt]
-    """All attempts, oldest first."""
+    """The newest 40 attempts, oldest first."""
 
 
 class LastError(Model):

@@ -210,7 +210,7 @@ class OperatorDeliveryDetail(OperatorDelivery):
     body: str | None
     """What was sent, byte for byte; null when its event is kept no longer."""
     attempts: list[OperatorAttempt]
-    """Every attempt, the oldest first."""
+    """The newest 40 attempts, the oldest first."""
 
 
 class OperatorEvent(Model):

@@ -19,7 +19,6 @@ from sqlalchemy import (
     Select,
     Text,
     and_,
-    any_,
     bindparam,
     case,
     func,
@@ -28,6 +27,7 @@ from sqlalchemy import (
     or_,
     select,
     text,
+    true,
     union_all,
     update,
 )
@@ -50,6 +50,11 @@ from services.webhook_dispatcher.tables import (
 
 MOST_LISTED = 100_000
 """The newest deliveries that can be paged through. A subscription may have a hundred million."""
+MOST_ATTEMPTS = 40
+"""The newest attempts of a delivery that are shown: more than the 31 of the longest retry schedule that can be set. A
+delivery may have any number, since its schedule begins anew each time that it was held and is due again. Each may take
+96 KiB of an answer: 16 KiB of control characters, six bytes of JSON each.
+"""
 MOST_DAYS = 400
 """Partitions are made for no older days."""
 
@@ -135,20 +140,33 @@ def _listing(*parts: Select[Any]) -> tuple[Select[int], Select[*tuple[Any, ...]]
 
 
 _LISTINGS = {wanted: _listing(*parts) for wanted, parts in PARTS.items()}
-# Each day is a partition, whose index begins with the day.
-_ATTEMPTS = (
+# Each day is a partition, whose index has the attempts of a delivery in the order of their numbers.
+_DAYS = func.unnest(bindparam("days", type_=ARRAY(Date))).table_valued("day").render_derived("days")
+_OF_DAY = (
     select(
+        attempt.c.number,
         attempt.c.attempted_at,
         attempt.c.duration_ms,
         attempt.c.response_status,
         attempt.c.error,
         attempt.c.response_body,
     )
-    .where(
-        attempt.c.day == any_(bindparam("days", type_=ARRAY(Date))),
-        attempt.c.delivery_id == bindparam("id"),
+    .where(attempt.c.day == _DAYS.c.day, attempt.c.delivery_id == bindparam("id"))
+    .order_by(attempt.c.number.desc())
+    .limit(MOST_ATTEMPTS)
+    .lateral("of_day")
+)
+_ATTEMPTS = (
+    select(
+        _OF_DAY.c.attempted_at,
+        _OF_DAY.c.duration_ms,
+        _OF_DAY.c.response_status,
+        _OF_DAY.c.error,
+        _OF_DAY.c.response_body,
     )
-    .order_by(attempt.c.number)
+    .select_from(_DAYS.join(_OF_DAY, true()))
+    .order_by(_OF_DAY.c.number.desc())
+    .limit(MOST_ATTEMPTS)
 )
 # A set-based statement with two writes: read as SQL, it is one thought.
 _ADD_AGAIN = text(
@@ -244,10 +262,10 @@ async def page(
 
 
 async def attempts(connection: AsyncConnection, delivery: DeliveryRecord) -> list[AttemptRecord]:
-    """Those that are within the retention, in their order."""
+    """Those that are within the retention, in their order; the newest `MOST_ATTEMPTS` of them."""
     days = days_since(delivery.created_at.astimezone(UTC).date())
     rows = await connection.execute(_ATTEMPTS, {"days": days, "id": delivery.id})
-    return [AttemptRecord(*row) for row in rows]
+    return [AttemptRecord(*row) for row in reversed(rows.all())]
 
 
 def days_since(first: date) -> list[date]:

@@ -10,6 +10,8 @@ import pytest
 
 from libs.contracts import webhook_operations as table
 from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.operating.webhooks import GET_DELIVERY as GET_OPERATOR_DELIVERY
+from services.webhook_dispatcher.adapters.poster import MAX_ANSWER_BYTES
 from tests.integration.webhooks.api.desk import Desk
 
 DELIVERY = {
@@ -83,6 +85,31 @@ async def test_a_delivery_has_its_attempts_of_every_day_in_their_order(desk: Des
     assert (first["response_status"], first["error"]) == (None, "It took too long.")
     assert (second["response_status"], second["response_body"]) == (200, "what it said")
     assert first["attempted_at"] < second["attempted_at"]
+
+
+async def test_of_a_delivery_with_many_attempts_the_newest_are_shown_and_fit_into_an_answer(
+    desk: Desk,
+) -> None:
+    subscription_id = await desk.subscribe()
+    delivery_id = await desk.delivery_of(await desk.record(), subscription_id)
+    await desk.hold(subscription_id)
+    asked = {"subscription_id": subscription_id, "delivery_id": delivery_id}
+    # A control character is six bytes of JSON. An attempt of the dispatcher itself may have the number 1.
+    await desk.database.execute(
+        "INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,"
+        " delivery_created_at, attempted_at, duration_ms, response_status, response_body)"
+        " SELECT current_date - (number < 45)::int, id, number, subscription_id, event_day, event_id, event_type,"
+        " created_at, clock_timestamp(), number, 500, repeat(chr(1), $2)"
+        " FROM delivery, generate_series(2, 50) number WHERE id = $1",
+        *(uuid.UUID(delivery_id), MAX_ANSWER_BYTES),
+    )
+
+    found = await desk.ask(table.GET_DELIVERY, desk.customer, **asked)
+    seen_by_operators = await desk.operate(GET_OPERATOR_DELIVERY, **asked)
+
+    for shown in (found, seen_by_operators):
+        assert [one["duration_ms"] for one in shown["attempts"]] == [*range(11, 51)]
+        assert {len(one["response_body"]) for one in shown["attempts"]} == {MAX_ANSWER_BYTES}
 
 
 async def test_a_delivery_of_another_subscription_is_not_there(desk: Desk) -> None:
