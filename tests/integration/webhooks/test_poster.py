@@ -231,6 +231,39 @@ async def test_what_is_no_answer_says_so(answer: Answer, error: str) -> None:
     assert len(endpoint.requests) == 1
 
 
+STRAY = {
+    "204 with a body": (b"HTTP/1.1 204 No Content\r\nContent-Length: 2\r\n\r\nok", 204, ""),
+    "204 with chunks": (
+        b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
+        204,
+        "",
+    ),
+    "304 with a body": (b"HTTP/1.1 304 Not Modified\r\nContent-Length: 2\r\n\r\nok", 304, ""),
+    "a length too small": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay", 200, "ok"),
+    "410 and a length too small": (b"HTTP/1.1 410 Gone\r\nContent-Length: 0\r\n\r\ngone", 410, ""),
+    "after an interim answer": (
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nok",
+        204,
+        "",
+    ),
+    "lines that end with LF": (b"HTTP/1.1 200 OK\nContent-Length: 0\n\nokay", 200, ""),
+    "a second answer": (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok" * 2, 200, "ok"),
+}
+
+
+@pytest.mark.parametrize(("answer", "status", "body"), STRAY.values(), ids=STRAY.keys())
+async def test_an_answer_counts_also_with_bytes_after_its_end_which_end_the_connection(
+    answer: bytes, status: int, body: str
+) -> None:
+    async with receiver(writes(answer)) as endpoint, poster() as sender:
+        attempts = [await sender.post(to(endpoint.url())) for _ in range(2)]
+
+    assert [one.response_status for one in attempts] == [status] * 2
+    assert [one.response_body for one in attempts] == [body] * 2
+    assert {one.verdict for one in attempts}.isdisjoint({Verdict.UNREACHABLE, Verdict.TIMED_OUT})
+    assert endpoint.connections == 2
+
+
 @pytest.mark.parametrize(
     "start",
     [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\npart", CHUNKED + b"4\r\npart\r\n"],
