@@ -6,6 +6,7 @@ None of them ends because the database cannot be used for a while.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections.abc import Awaitable, Callable
@@ -24,7 +25,12 @@ replicas that are started together would all ask for the same.
 
 
 async def repeat(
-    name: str, act: Act, pause_seconds: float, *, times_its_duration: float = 0.0
+    name: str,
+    act: Act,
+    pause_seconds: float,
+    *,
+    times_its_duration: float = 0.0,
+    longest_pause_seconds: float = math.inf,
 ) -> NoReturn:
     """Call `act` soon, and again after each pause, for ever.
 
@@ -34,6 +40,8 @@ async def repeat(
             `FIRST_WITHIN_SECONDS`.
         times_its_duration: the pause is at least this many times as long as the call took, for a statement that takes
             longer the more rows there are.
+        longest_pause_seconds: the pause after a call that took long is no longer than this: the call may have waited
+            for a database that stood still.
     """
     first_within = min(FIRST_WITHIN_SECONDS, pause_seconds / 5)
     await asyncio.sleep(random.uniform(0, first_within))  # noqa: S311 - no secret
@@ -41,7 +49,8 @@ async def repeat(
         began = time.monotonic()
         await tolerating_outage(name, act)
         took = time.monotonic() - began
-        await asyncio.sleep(max(pause_seconds, took * times_its_duration))
+        after_long = min(took * times_its_duration, longest_pause_seconds)
+        await asyncio.sleep(max(pause_seconds, after_long))
 
 
 async def tolerating_outage(name: str, act: Act) -> None:

@@ -3,8 +3,9 @@
 A claim looks at the *active* subscriptions: those of which a delivery was recorded by this process, or found due by an
 earlier claim. A *sweep* looks at all others, every 250 ms. It looks at each subscription that waits for anything, a
 retry tomorrow included: where these are so many that it takes long, sweeps are rarer, so that they take at most a tenth
-of the time. After one that found nothing that waits, the next is a second later: only what another process records
-meanwhile could be due, and what this process is attempting and will have to repeat (`Sweeps.expect`).
+of the time. No pause is longer than 5 s: a sweep may have taken long since the database stood still, and due deliveries
+wait for the next one. After one that found nothing that waits, the next is a second later: only what another process
+records meanwhile could be due, and what this process is attempting and will have to repeat (`Sweeps.expect`).
 
 There is no NOTIFY to wake other processes. The process that records an event is woken at once, and claims for all
 subscriptions; another process is needed only when the slots of the first are used up, which lasts longer than 250 ms. A
@@ -26,7 +27,8 @@ POLL_SECONDS = 0.25
 QUIET_POLL_SECONDS = 1.0
 """After a sweep that found no subscription that waits for anything."""
 SWEEPING_SHARE = 10
-"""Sweeping takes at most 1/SWEEPING_SHARE of the time."""
+"""Sweeping takes at most 1/SWEEPING_SHARE of the time, as far as `LONGEST_PAUSE_SECONDS` allows."""
+LONGEST_PAUSE_SECONDS = 5.0
 
 
 class ActiveSubscriptions:
@@ -107,7 +109,7 @@ class Sweeps:
         is_quiet = self.after == claims.FIRST and not anything_waits
         self.after = claims.FIRST
         self._ended = ended
-        self._not_before = ended + self._seconds * SWEEPING_SHARE
+        self._not_before = ended + min(self._seconds * SWEEPING_SHARE, LONGEST_PAUSE_SECONDS)
         pause_seconds = QUIET_POLL_SECONDS if is_quiet else POLL_SECONDS
         self._next_at = max(self._not_before, ended + pause_seconds)
         self._seconds = 0.0

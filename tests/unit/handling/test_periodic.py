@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from typing import Any, NoReturn
 
@@ -38,8 +39,9 @@ async def test_another_error_ends_it() -> None:
         await repeat("task", act, pause_seconds=0)
 
 
-async def test_after_a_call_that_took_long_the_pause_is_longer(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("longest", "at_least", "at_most"), [(math.inf, 1, 3600), (0.7, 0.7, 0.7)])
+async def test_after_a_call_that_took_long_the_pause_is_longer_up_to_its_bound(
+    monkeypatch: pytest.MonkeyPatch, longest: float, at_least: float, at_most: float
 ) -> None:
     pauses: list[float] = []
 
@@ -54,11 +56,13 @@ async def test_after_a_call_that_took_long_the_pause_is_longer(
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(Stop):
-        await repeat("task", act, pause_seconds=0.5, times_its_duration=100)
+        await repeat(
+            "task", act, pause_seconds=0.5, times_its_duration=100, longest_pause_seconds=longest
+        )
 
     first, after_long, after_short = pauses
     assert first <= 0.1
-    assert after_long >= 1
+    assert at_least <= after_long <= at_most
     assert after_short == 0.5
 
 

@@ -50,8 +50,21 @@ async def test_what_failed_meanwhile_is_expected_to_wait() -> None:
 
 async def test_what_is_expected_is_not_swept_for_before_the_share_of_the_time_allows() -> None:
     sweeps = Sweeps()
-    sweeps.note(now() - 1000, None, anything_waits=True)
+    sweeps.note(now() - 0.4, None, anything_waits=True)
 
     sweeps.expect()
 
-    assert sweeps.next_at > now() + 1000
+    assert sweeps.next_at > now() + 3
+
+
+@pytest.mark.parametrize("is_wanted", [True, False])
+async def test_after_a_sweep_that_a_stalled_database_held_up_the_next_is_seconds_later(
+    is_wanted: bool,
+) -> None:
+    sweeps = Sweeps()
+
+    sweeps.note(now() - 1000, None, anything_waits=True)
+    if is_wanted:
+        sweeps.want()
+
+    assert sweeps.next_at <= now() + 5
