@@ -24,6 +24,7 @@ from libs.contracts.webhooks import (
     ListSubscriptions,
     UpdateSubscription,
 )
+from libs.handling.bulkhead import Bulkhead
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
@@ -36,6 +37,11 @@ from services.webhook_dispatcher.views import subscription_view
 
 MOST_SUBSCRIPTIONS = 50
 """Of one subscriber, a customer or a partner (interface §6)."""
+CHECKS_AT_ONCE, CHECKS_WAITING, CHECKS_OF_TENANT_AT_ONCE = 24, 32, 8
+"""How many callback URLs are checked, and how many wait for it, half of them of one tenant at most: each holds one of
+the 64 drives of the process (`DRIVES_AT_ONCE`), for seconds where the servers of its name are silent. So a tenant holds
+24 of them at most, and all tenants 56. Beyond that a command is 503.
+"""
 STRAYS_AT_ONCE = 5000
 PAUSE_SECONDS = 0.05
 MOST_PAUSES = 100
@@ -76,12 +82,15 @@ class SubscriptionCommands:
         self._sealer = sealer
         self._callback_urls = callback_urls
         self._wake = wake
+        self._checks = Bulkhead(
+            CHECKS_AT_ONCE, CHECKS_WAITING, at_once_of_tenant=CHECKS_OF_TENANT_AT_ONCE
+        )
 
     async def create(self, drive: Drive, command: CreateSubscription) -> Result:
         known = await self._outcomes.recall(drive, Subscription)
         if known is not None:
             return Result(data=known)
-        await self._callback_urls.check(command.callback_url)
+        await self._check(drive, command.callback_url)
 
         async def add(connection: AsyncConnection) -> Subscription:
             await subscriptions.lock_subscriber(connection, drive.principal)
@@ -111,7 +120,7 @@ class SubscriptionCommands:
             # The owner is checked first, so that a refused URL does not show that another's subscription exists.
             async with drive.database.transaction() as connection:
                 await owned(connection, drive.principal, command.subscription_id)
-            await self._callback_urls.check(sent["callback_url"])
+            await self._check(drive, sent["callback_url"])
 
         async def change(connection: AsyncConnection) -> _Updated:
             record = await owned(
@@ -147,6 +156,11 @@ class SubscriptionCommands:
         await change_strays(drive.database, UUID(deleted.subscription_id), "deleted")
         self._wake()
         return Result()
+
+    async def _check(self, drive: Drive, callback_url: str) -> None:
+        """Raises Invalid; Unavailable: it could not be checked by now, or many others are being checked."""
+        async with self._checks.room(drive.principal.tenant):
+            await self._callback_urls.check(callback_url)
 
 
 class SubscriptionQueries:
