@@ -13,6 +13,8 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -23,7 +25,7 @@ from services.webhook_dispatcher.adapters.strict_connection import speak_strictl
 
 MAX_ADDRESSES_DIALLED = 4
 IDLE_SECONDS = 4.0
-"""Shorter than the 5 s after which many servers close an idle connection: a post on a closed one is a failure."""
+"""Shorter than the 5 s after which many servers close an idle connection: a post on a closed one is sent twice."""
 MAX_LINE_BYTES = 8190
 MAX_HEADERS = 64
 READ_BYTES = 16 * 1024
@@ -58,12 +60,30 @@ class CheckingResolver(AbstractResolver):
         """The lookups are closed by their owner."""
 
 
+@dataclass(slots=True)
+class Lease:
+    """A session for one exchange.
+
+    Args:
+        release: to be called when the exchange is over, however it ended.
+        has_dialled: its connection was opened for it, rather than kept from an earlier exchange.
+    """
+
+    session: aiohttp.ClientSession
+    release: Callable[[], None]
+    has_dialled: bool = False
+
+
+_lease: ContextVar[Lease] = ContextVar("lease")
+"""Of the exchange that the task carries out: a connection is dialled in the context of its request."""
+
+
 class _Generation:
-    """Sessions, one for each standing, that end together."""
+    """Sessions that end together: for each standing one that keeps connections, and one that does not."""
 
     def __init__(self, ends_at: float) -> None:
         self.ends_at = ends_at
-        self.sessions: dict[Standing, aiohttp.ClientSession] = {}
+        self.sessions: dict[tuple[Standing, bool], aiohttp.ClientSession] = {}
         self.in_use = 0
         self.dialled = 0
 
@@ -101,23 +121,30 @@ class Connections:
         self._current = self._begin()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def lease(self, standing: Standing) -> tuple[aiohttp.ClientSession, Callable[[], None]]:
-        """A session, and what to call when the post is over, however it ended."""
+    def lease(self, standing: Standing, *, keeps: bool = True) -> Lease:
+        """A session for an exchange of this task.
+
+        Args:
+            keeps: the connection may be a kept one, and is kept afterwards; otherwise it is a new one.
+        """
         generation = self._current
         if time.monotonic() >= generation.ends_at or generation.dialled >= self._limit:
             self._current = self._begin()
             self._close_if_over(generation)
             generation = self._current
-        session = generation.sessions.get(standing)
+        session = generation.sessions.get((standing, keeps))
         if session is None:
-            session = generation.sessions[standing] = self._open(generation, standing)
+            session = self._open(generation, standing, keeps=keeps)
+            generation.sessions[standing, keeps] = session
         generation.in_use += 1
 
         def release() -> None:
             generation.in_use -= 1
             self._close_if_over(generation)
 
-        return session, release
+        lease = Lease(session, release)
+        _lease.set(lease)
+        return lease
 
     async def close(self) -> None:
         await self._current.close()
@@ -132,21 +159,26 @@ class Connections:
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
-    def _open(self, generation: _Generation, standing: Standing) -> aiohttp.ClientSession:
+    def _open(
+        self, generation: _Generation, standing: Standing, *, keeps: bool
+    ) -> aiohttp.ClientSession:
         def dial(info: aiohttp.AddrInfoType) -> socket.socket:
+            _lease.get().has_dialled = True
             family, kind, protocol, _, address = info
             if not self._rules.admits(standing, str(address[0])):
                 raise ForbiddenAddress
             generation.dialled += 1
             return socket.socket(family, kind, protocol)
 
+        kept_seconds = min(IDLE_SECONDS, self._lifetime_seconds)
         connector = aiohttp.TCPConnector(
             resolver=CheckingResolver(self._rules, standing, self._lookups),
             use_dns_cache=False,
             socket_factory=dial,
             ssl=self._ssl_context,
             limit=self._limit,
-            keepalive_timeout=min(IDLE_SECONDS, self._lifetime_seconds),
+            force_close=not keeps,
+            keepalive_timeout=kept_seconds if keeps else None,
         )
         speak_strictly(connector)
         return aiohttp.ClientSession(

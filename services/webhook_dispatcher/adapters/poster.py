@@ -20,9 +20,9 @@ import aiohttp
 import structlog
 
 from libs.retry_after import retry_after
-from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
+from services.webhook_dispatcher.adapters.callback_targets import Target, Unfit, target_of
 from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC, Rules
-from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
+from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress, Lease
 from services.webhook_dispatcher.adapters.lookups import (
     OWN_TROUBLE,
     Lookups,
@@ -35,6 +35,8 @@ from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+SHORTEST_SECONDS = 0.001
+"""What is left of the time at least: 0 means no limit."""
 LONGEST_PAUSE = timedelta(hours=10)
 """Interface §8. An answer that asks for more gets this."""
 
@@ -75,13 +77,13 @@ class AiohttpPoster:
         self._connections = connections
         self._clock = clock
         self._timeouts = timeouts
-        self._timeout = aiohttp.ClientTimeout(
-            total=timeouts.total, sock_connect=timeouts.connect, ceil_threshold=3600
-        )
+        self._limits = _limits(timeouts.total, timeouts.connect)
         self._log = structlog.get_logger("poster")
 
     async def post(self, post: Post) -> Attempt:
-        """Send once, within 15 s in all. Never raises for what the network or the endpoint does."""
+        """Send once, or again where a kept connection ended before an answer, within 15 s in all. Never raises for what
+        the network or the endpoint does.
+        """
         attempted_at, started = self._clock(), time.perf_counter()
         answer = _Answer()
         try:
@@ -112,24 +114,20 @@ class AiohttpPoster:
 
     async def _exchange(self, post: Post, answer: _Answer) -> None:
         target = target_of(post.url)
-        session, release = self._connections.lease(self._rules.standing(target))
+        standing = self._rules.standing(target)
+        ends_at = time.monotonic() + self._timeouts.total
+        lease = self._connections.lease(standing)
         try:
-            response = await session.post(
-                target.request,
-                data=post.body,
-                headers=post.headers,
-                timeout=self._timeout,
-                allow_redirects=False,
-            )
-            try:
-                answer.status = response.status
-                answer.retry_after = response.headers.get("Retry-After")
-                await _read(response.content, answer.parts)
-            finally:
-                # Whole answers have given their connection back already; closing is for the others.
-                response.close()
-        finally:
-            release()
+            await _request(lease, target, post, answer, self._limits)
+        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
+            if lease.has_dialled or answer.status is not None:
+                raise
+        else:
+            return
+        # The endpoint closed a kept connection, perhaps as the request was on its way: it is sent again on a new one.
+        left = max(ends_at - time.monotonic(), SHORTEST_SECONDS)
+        lease = self._connections.lease(standing, keeps=False)
+        await _request(lease, target, post, answer, _limits(left, self._timeouts.connect))
 
     def _failed(self, failure: Exception) -> tuple[Verdict, str]:
         """The verdict, and a sentence for the subscriber, without addresses and internals."""
@@ -160,6 +158,32 @@ class AiohttpPoster:
                 return Verdict.UNREACHABLE, "The answer is not HTTP, or its headers are too long."
             case _:
                 return Verdict.UNREACHABLE, "The connection broke before an answer came."
+
+
+def _limits(total: float, connect: float) -> aiohttp.ClientTimeout:
+    return aiohttp.ClientTimeout(total=total, sock_connect=connect, ceil_threshold=3600)
+
+
+async def _request(
+    lease: Lease, target: Target, post: Post, answer: _Answer, limits: aiohttp.ClientTimeout
+) -> None:
+    try:
+        response = await lease.session.post(
+            target.request,
+            data=post.body,
+            headers=post.headers,
+            timeout=limits,
+            allow_redirects=False,
+        )
+        try:
+            answer.status = response.status
+            answer.retry_after = response.headers.get("Retry-After")
+            await _read(response.content, answer.parts)
+        finally:
+            # Whole answers have given their connection back already; closing is for the others.
+            response.close()
+    finally:
+        lease.release()
 
 
 def _about_dialling(error: OSError) -> str:

@@ -252,6 +252,73 @@ async def test_an_endpoint_that_closes_kept_connections_costs_no_attempt() -> No
     assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 5
 
 
+@pytest.mark.parametrize("how", ["close", "abort"])
+async def test_a_post_on_a_kept_connection_that_ends_without_an_answer_is_sent_again_at_once(
+    how: str,
+) -> None:
+    async def ends_at_the_second(_: Received, writer: asyncio.StreamWriter) -> None:
+        if len(endpoint.requests) == 2:
+            getattr(writer.transport, how)()
+        else:
+            writer.write(OK)
+
+    async with receiver(ends_at_the_second) as endpoint, poster() as sender:
+        attempts = [await sender.post(to(endpoint.url())) for _ in range(3)]
+
+    assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 3
+    assert len(endpoint.requests) == 4
+
+
+async def test_a_post_is_not_sent_again_once_an_answer_has_begun() -> None:
+    async def breaks_off_at_the_second(_: Received, writer: asyncio.StreamWriter) -> None:
+        if len(endpoint.requests) == 1:
+            writer.write(OK)
+        else:
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\npart")
+            writer.close()
+
+    async with receiver(breaks_off_at_the_second) as endpoint, poster() as sender:
+        _, broken = [await sender.post(to(endpoint.url())) for _ in range(2)]
+
+    assert (broken.verdict, broken.response_status) == (Verdict.UNREACHABLE, 200)
+    assert len(endpoint.requests) == 2
+
+
+async def test_a_post_is_sent_again_once_at_most() -> None:
+    async def answers_the_first(_: Received, writer: asyncio.StreamWriter) -> None:
+        if len(endpoint.requests) == 1:
+            writer.write(OK)
+        else:
+            writer.transport.abort()
+
+    async with receiver(answers_the_first) as endpoint, poster() as sender:
+        _, broken = [await sender.post(to(endpoint.url())) for _ in range(2)]
+
+    assert broken.verdict is Verdict.UNREACHABLE
+    assert broken.error == "The connection broke before an answer came."
+    assert (len(endpoint.requests), endpoint.connections) == (3, 2)
+
+
+async def test_a_post_that_is_sent_again_has_no_more_time_than_another() -> None:
+    async def slow(_: Received, writer: asyncio.StreamWriter) -> None:
+        match len(endpoint.requests):
+            case 1:
+                writer.write(OK)
+            case 2:
+                await asyncio.sleep(0.75 * patience.total)
+                writer.transport.abort()
+            case _:
+                await asyncio.Event().wait()
+
+    patience = Timeouts(connect=2, total=2)
+    async with receiver(slow) as endpoint, poster(timeouts=patience) as sender:
+        _, late = [await sender.post(to(endpoint.url())) for _ in range(2)]
+
+    assert len(endpoint.requests) == 3
+    assert late.verdict is Verdict.TIMED_OUT
+    assert late.duration_ms < 3000 * pace()
+
+
 def _is_there(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
     async def check() -> bool:
         return condition()

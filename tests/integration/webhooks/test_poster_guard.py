@@ -110,10 +110,10 @@ async def test_a_literal_address_is_refused_at_the_socket_too() -> None:
     lookups = Lookups()
     connections = Connections(Rules(Allowance()), lookups, limit=10, lifetime_seconds=60)
     async with receiver() as endpoint:
-        session, release = connections.lease(Standing.PUBLIC)
+        lease = connections.lease(Standing.PUBLIC)
         with pytest.raises(ForbiddenAddress):
-            await session.post(endpoint.url())
-        release()
+            await lease.session.post(endpoint.url())
+        lease.release()
         await connections.close()
 
     assert endpoint.connections == 0
