@@ -82,7 +82,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     )
     lookups = Lookups()
     connections = CONNECTIONS_PER_SLOT * settings.slots
-    wanted = connections + AT_ONCE + SLOW_AT_ONCE
+    # Names are looked up for posts, and apart from these for new callback URLs.
+    wanted = connections + 2 * (AT_ONCE + SLOW_AT_ONCE)
     if (possible := possible_connections(process.service, wanted)) < wanted:
         process.log.warning("few_open_files", possible=possible, wanted=wanted)
     async with AsyncExitStack() as opened:
