@@ -170,6 +170,7 @@ async def test_text_that_callers_may_not_send_any_more_is_read_where_another_ser
         "customer_id": "c",
         "name_on_account": "Acme\u202e LLC",
         "address_on_account": old,
+        "linked_at": "2026-11-01T12:00:00.000000Z",
     }
 
     class Earlier:
