@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 from cyclopts import App
 
-from libs.cli.decisions import (
-    Flag,
-    agrees,
-    reason_of,
-    refuse_to_ask_in_json,
-    require_terminal,
-)
+from libs.cli.decisions import Flag, is_agreed, reason_of
 from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import tell_unreachable
 from libs.client.errors import OperatorError
@@ -102,9 +96,8 @@ def skip(
     """
     service, name = _parsed(feed)
     reason = reason_of(reason)
-    refuse_to_ask_in_json(yes=yes, json=json)
-    if not yes and not _agreed_to(f"Skip the entry at {position} of {escape(feed)}, for good?"):
-        console().print("Nothing was done.")
+    question = f"Skip the entry at {position} of {escape(feed)}, for good?"
+    if not is_agreed(question, yes=yes, json=json):
         return 1
 
     done = ask(
@@ -150,9 +143,7 @@ def restart(
     """
     service, name = _parsed(feed)
     reason = reason_of(reason)
-    refuse_to_ask_in_json(yes=yes, json=json)
-    if not yes and not _agreed_to(f"Read {escape(feed)} again from its first entry?"):
-        console().print("Nothing was done.")
+    if not is_agreed(f"Read {escape(feed)} again from its first entry?", yes=yes, json=json):
         return 1
 
     done = ask(
@@ -174,11 +165,6 @@ def _parsed(feed: str) -> tuple[Service, str]:
             f"A feed is one of these services, / and its name: {', '.join(SERVICES)}."
         )
     return service, name
-
-
-def _agreed_to(question: str) -> bool:
-    require_terminal()
-    return agrees(question)
 
 
 def _show_line(feed: Feed) -> None:

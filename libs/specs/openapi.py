@@ -39,9 +39,9 @@ lower-case hex SHA-256 of the raw body (of nothing when there is none).
 **Answers.** Success is 200 with an envelope of `message` and `data`. Failed validation is 422 with `detail`, a list of
 all that is wrong; every other error is `application/problem+json` with a `code`, by which programs decide.
 
-**Text.** White space around text is cut off. Beyond its pattern a text has at least one character that is visible
-(neither white space nor of Unicode's category Cf), unless it may be empty, and none that changes the direction of text
-(U+202A to U+202E, U+2066 to U+2069).
+**Text.** White space around text is cut off. Beyond its pattern a text that is not empty has at least one character
+that is visible (neither white space nor of Unicode's category Cf), and none that changes the direction of text (U+202A
+to U+202E, U+2066 to U+2069).
 
 **Retrying.** Send a POST, PUT, PATCH or DELETE with an `Idempotency-Key`. A retry signs anew and keeps the key; it
 returns the first answer.

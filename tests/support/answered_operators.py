@@ -5,19 +5,12 @@ databases and the broker of an environment: no service runs.
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import io
-import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TextIO
-from unittest.mock import patch
+from typing import Any
 
-from libs.cli import audit, cli
-from libs.client import operator_client
 from libs.contracts.errors import Unavailable
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Command
@@ -28,6 +21,7 @@ from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database, open_database
 from services.gateway.operating.asking import Services, adapter_of
 from services.gateway.operating.of_services import OfServices
+from tests.support.cli_in_process import run_in_process
 from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
 
@@ -44,20 +38,6 @@ HandlersOf = Callable[[Database], Mapping[str, QueryHandler]]
 @dataclass(frozen=True)
 class _Answer:
     data: Any
-
-
-class _OfThisThread(io.StringIO):
-    """What the thread writes that made it; of others, which may log meanwhile, it is passed on."""
-
-    def __init__(self, other: TextIO) -> None:
-        super().__init__()
-        self._other = other
-        self._thread = threading.get_ident()
-
-    def write(self, text: str, /) -> int:
-        if threading.get_ident() == self._thread:
-            return super().write(text)
-        return self._other.write(text)
 
 
 @dataclass
@@ -83,24 +63,7 @@ class AnsweredOperators:
         return decode(done.out)
 
     def _run(self, arguments: tuple[str, ...], terminal: bool) -> Finished:
-        out, errors, status = _OfThisThread(sys.stdout), _OfThisThread(sys.stderr), 0
-        standard_input = io.StringIO("y\n" if terminal else "")
-        standard_input.isatty = lambda: terminal  # type: ignore[method-assign]
-        with (
-            patch.object(operator_client, "operating", self._operating),
-            patch.object(audit, "operating", self._operating),
-            patch.object(cli, "_silence_libraries", lambda: None),
-            patch.object(cli, "load_stack_environment", lambda: None),
-            patch.object(sys, "argv", ["bankside", *arguments]),
-            patch.object(sys, "stdin", standard_input),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(errors),
-        ):
-            try:
-                cli.main()
-            except SystemExit as ended:
-                status = ended.code if isinstance(ended.code, int) else 0
-        return Finished(status, out.getvalue(), errors.getvalue())
+        return run_in_process(self._operating, arguments, types="y" if terminal else None)
 
     @asynccontextmanager
     async def _operating(self, _: str | None = None) -> AsyncIterator[AnsweredOperators]:
@@ -121,7 +84,7 @@ class AnsweredOperators:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[dict[str, QueryHandler]]:
-        async with contextlib.AsyncExitStack() as opened:
+        async with AsyncExitStack() as opened:
             handlers: dict[str, QueryHandler] = {}
             for service, handlers_of in self.handlers.items():
                 database = open_database(self.environment.database_urls[service], "tests")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from unittest.mock import patch
 
-from libs.cli import audit, cli
-from libs.client import operator_client
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
+from tests.support.cli_in_process import run_in_process
 from tests.support.command_line import Finished
 
 
@@ -37,24 +32,7 @@ class AtTerminal:
 
     def run(self, *arguments: str, types: str | None = None) -> Finished:
         """Run the command to its end. `types`: what is typed where it asks; without it there is no terminal."""
-        out, errors, status = io.StringIO(), io.StringIO(), 0
-        standard_input = io.StringIO(f"{types or ''}\n")
-        standard_input.isatty = lambda: types is not None  # type: ignore[method-assign]
-        with (
-            patch.object(operator_client, "operating", self._operating),
-            patch.object(audit, "operating", self._operating),
-            patch.object(cli, "_silence_libraries", lambda: None),
-            patch.object(cli, "load_stack_environment", lambda: None),
-            patch.object(sys, "argv", ["bankside", *arguments]),
-            patch.object(sys, "stdin", standard_input),
-            contextlib.redirect_stdout(out),
-            contextlib.redirect_stderr(errors),
-        ):
-            try:
-                cli.main()
-            except SystemExit as ended:
-                status = ended.code if isinstance(ended.code, int) else 0
-        return Finished(status, out.getvalue(), errors.getvalue())
+        return run_in_process(self._operating, arguments, types=types)
 
     @property
     def operations(self) -> list[str]:

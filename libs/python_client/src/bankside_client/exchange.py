@@ -176,21 +176,21 @@ class Exchange(Generic[T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """A time limit of a job or a cancellation that ends the call after a send takes the key of a write with it: an
-        exception as `OutcomeUnknown`, what is no `Exception`, such as `CancelledError`, in a note.
+        """A time limit of a job or a cancellation that ends a write after a send takes its key with it: an exception as
+        `OutcomeUnknown`, what is no `Exception`, such as `CancelledError`, in a note.
 
         Raises:
-            OutcomeUnknown: an exception was thrown into the call after a send.
+            OutcomeUnknown: an exception was thrown into the write after a send.
         """
-        if error is None or isinstance(error, BanksideError) or self._attempt == 0:
+        is_write_sent = self._operation.takes_idempotency_key and self._attempt > 0
+        if error is None or isinstance(error, BanksideError) or not is_write_sent:
             return
         if isinstance(error, Exception):
             detail = "The call was ended before its answer came."
             raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail) from error
-        if self._operation.takes_idempotency_key:
-            error.add_note(
-                f"A write was sent under the Idempotency-Key {self._key}, and may have been carried out."
-            )
+        error.add_note(
+            f"A write was sent under the Idempotency-Key {self._key}, and may have been carried out."
+        )
 
     def request(self) -> httpx.Request:
         """The request, signed anew."""
