@@ -166,6 +166,18 @@ async def test_a_time_limit_in_the_pause_between_two_sends_leaves_the_outcome_un
     assert isinstance(raised.value.__cause__, limit)
 
 
+async def test_a_time_limit_in_a_pause_of_a_read_stays_what_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(client, "time", Mock(wraps=time, sleep=Mock(side_effect=TimeLimit)))
+    async with (
+        gateway(problem(503, "unavailable")) as server,
+        calling("sync", server.base_url) as call,
+    ):
+        with pytest.raises(TimeLimit):
+            await call("get_own_wire_policy")
+
+
 async def test_a_time_limit_before_anything_is_sent_stays_what_it_is(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
