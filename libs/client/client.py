@@ -45,7 +45,7 @@ UNDER_WAY = (IdempotencyInProgress, NonceReused)
 """An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that."""
 RETRIED = (Unavailable, RateLimited, *UNDER_WAY)
 """Errors after which a request may be sent again: nothing was started, or the first request will have its answer."""
-OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
+OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 422})
 """Statuses of a refusal before the Idempotency-Key is looked at: they say nothing of an earlier send."""
 RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25

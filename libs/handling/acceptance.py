@@ -36,8 +36,8 @@ DATABASE_RETRY_SECONDS = 0.5
 SURELY_KNOWN_SECONDS = (inbox_housekeeping.RETENTION_HOURS - 1) * 3600
 """After its deadline: until then no command that was carried out is purged. The hour is for clocks that differ."""
 MAY_BE_FORGOTTEN = (
-    "It was sent about a day ago or earlier, and is not known. If it was carried out then, or a request that repeats it"
-    " was, that is forgotten by now, and it would be carried out once more: find out whether it was, and replay it with"
+    "It was sent about a day ago or earlier, was delivered before, and is not known. If it was carried out then, that"
+    " is forgotten by now, and it would be carried out once more: find out whether it was, and replay it with"
     " `apply_again` where it has to be."
 )
 _FAULTS_OF_COMMAND = (
@@ -162,7 +162,8 @@ class Acceptance:
         """Record the command; returns once that is committed, however long the database is away.
 
         Raises:
-            MayBeForgotten: it is too old, see `_may_be_forgotten`, and not known.
+            MayBeForgotten: it was delivered before, its deadline was about a day ago, and it is not known. It may have
+                been carried out and purged, or its caller been told that nothing was started.
         """
         began = time.time()
         while True:
@@ -194,7 +195,8 @@ class Acceptance:
     ) -> Known:
         keep = envelope.operation in self._keep_for_ever
         command = new_command(envelope, reply_to, keep_for_ever=keep)
-        if self._may_be_forgotten(envelope, may_be_recorded):
+        is_old = time.time() - envelope.deadline > SURELY_KNOWN_SECONDS
+        if is_old and may_be_recorded:
             return await self._find(command)
         if self._ordering is not None and envelope.operation not in self._unordered:
             async with self._database.transaction() as connection:
@@ -208,18 +210,6 @@ class Acceptance:
                         lease_seconds=self._driver.lease_seconds,
                     )
         return await self._group_commit.commit(self._recording, command)
-
-    def _may_be_forgotten(self, envelope: Envelope, may_be_recorded: bool) -> bool:
-        """Whether a command that is not in the inbox may have had its answer: a day after its deadline, about.
-
-        | its operation is | may have had it |
-        |---|---|
-        | kept for ever | if this message was recorded: it is purged where its caller was told that it was not begun |
-        | another one | always: it, or a request that repeats it and came later, may have been carried out and purged |
-        """
-        if time.time() - envelope.deadline <= SURELY_KNOWN_SECONDS:
-            return False
-        return may_be_recorded or envelope.operation not in self._keep_for_ever
 
     async def _find(self, command: NewCommand) -> KnownCommand:
         """As it is known. Raises MayBeForgotten: it is not, and nothing was recorded."""

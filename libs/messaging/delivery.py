@@ -31,6 +31,10 @@ class Delivery:
         self._tag = message.delivery_tag
         self._settled = False
 
+    @property
+    def is_settled(self) -> bool:
+        return self._settled
+
     async def ack(self, *, multiple: bool = False, wait: bool = True) -> None:
         """Ack the message: the broker deletes it.
 

@@ -80,6 +80,8 @@ class Refuser:
             await settle(message.reject(), log)
 
     async def _move(self, message: Delivery, reason: str, because: str) -> None:
+        if message.is_settled:  # it was given back to the queue meanwhile, and comes again
+            return
         if await self._is_copied(message, reason, because):
             await message.ack()
         else:

@@ -76,19 +76,16 @@ async def fate(service: Service, channel: AbstractChannel) -> str:
 
 
 @pytest.mark.parametrize(
-    ("kept", "came_back", "hours", "expected"),
+    ("came_back", "hours", "expected"),
     [
-        (False, True, 22, CARRIED_OUT),
-        (False, True, 25, FORGOTTEN),
-        # A request that repeats it may have been carried out while it waited.
-        (False, False, 25, FORGOTTEN),
-        (True, False, 25, CARRIED_OUT),
-        # Its caller may have been told that nothing was started.
-        (True, True, 25, FORGOTTEN),
+        (True, 22, CARRIED_OUT),
+        (True, 25, FORGOTTEN),
+        # Held back, it would come after commands that were sent later.
+        (False, 25, CARRIED_OUT),
     ],
 )
 async def test_a_command_that_may_be_forgotten_by_now_is_left_to_an_operator(
-    fresh_environment: Environment, kept: bool, came_back: bool, hours: float, expected: str
+    fresh_environment: Environment, came_back: bool, hours: float, expected: str
 ) -> None:
     service = Service()
     async with a_channel(fresh_environment) as channel:
@@ -96,11 +93,7 @@ async def test_a_command_that_may_be_forgotten_by_now_is_left_to_an_operator(
         if came_back:
             await take_and_die(fresh_environment)
 
-        async with carrying_out(
-            fresh_environment,
-            {UPDATE_PERSON.name: service},
-            keep_for_ever=KEPT if kept else frozenset(),
-        ):
+        async with carrying_out(fresh_environment, {UPDATE_PERSON.name: service}):
             found = await fate(service, channel)
 
     assert found == expected

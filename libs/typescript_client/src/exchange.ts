@@ -23,7 +23,7 @@ const UNDER_WAY = new Set([IN_PROGRESS, "nonce_reused"]);
 /** Codes after which a request is sent again: nothing was started, or the first request will have its answer. */
 const RETRIED = new Set(["unavailable", RATE_LIMITED, ...UNDER_WAY]);
 /** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
-const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 500]);
+const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 422, 500]);
 const MAY_BE_DONE = "An earlier send may have been carried out.";
 /** Errors of these calls of the system: nothing was sent. EHOSTUNREACH and the like also come of `read`. */
 const CONNECTING = new Set(["connect", "getaddrinfo"]);

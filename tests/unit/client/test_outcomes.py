@@ -179,13 +179,16 @@ REFUSALS_OF_ONE_SEND = [
     problem(403, "address_not_allowed"),
     problem(408, "request_timeout"),
     lambda: web.Response(status=413, text="<html>"),
+    lambda: web.json_response(
+        {"detail": [{"loc": ["body", "tin"], "msg": "no", "type": "x"}]}, status=422
+    ),
     problem(500, "internal_error"),
     lambda: web.Response(text="<html>"),
 ]
 
 
 @pytest.mark.parametrize(
-    "refusal", REFUSALS_OF_ONE_SEND, ids=["401", "403", "408", "413", "500", "200"]
+    "refusal", REFUSALS_OF_ONE_SEND, ids=["401", "403", "408", "413", "422", "500", "200"]
 )
 async def test_a_retry_that_is_refused_by_itself_leaves_the_outcome_of_a_write_unknown(
     refusal: Callable[[], web.Response],

@@ -231,9 +231,10 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(
         problem(408, "request_timeout"),
         problem(401, "timestamp_out_of_window"),
         problem(403, "address_not_allowed"),
+        lambda: plain(422, {"detail": [{"loc": ["body", "purpose"], "msg": "no", "type": "x"}]}),
         lambda: web.Response(status=404, text="Nothing here."),
     ],
-    ids=["408", "401", "403", "a proxy's page"],
+    ids=["408", "401", "403", "422", "a proxy's page"],
 )
 async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
     kind: str, refusal: Callable[[], web.Response]

@@ -39,7 +39,7 @@ UNDER_WAY = frozenset({IN_PROGRESS, NONCE_REUSED})
 """An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that."""
 RETRIED = frozenset({"unavailable", RATE_LIMITED}) | UNDER_WAY
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
-OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 500})
+OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 422, 500})
 """Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send."""
 MAY_BE_DONE = "An earlier send may have been carried out."
 HEADER_VALUE = re.compile(r"(?:[!-~](?:[ -~]*[!-~])?)?")
