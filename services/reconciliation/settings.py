@@ -31,7 +31,7 @@ class Settings(MessagingSettings, ProviderSettings):
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     """How long one request to a provider may take."""
     provider_connections: int = Field(default=8, ge=1, le=100)
-    """Connections to providers, at most. Increase is asked for each record by itself, as many at once as there are
+    """Connections to providers, at most. Some are asked for each record by itself, as many at once as there are
     connections: with fewer, a page may take longer than its minute.
     """
     database_connections: int = Field(default=5, ge=4, le=50)
@@ -50,8 +50,9 @@ class Settings(MessagingSettings, ProviderSettings):
     poll_seconds: float = Field(default=1.0, gt=0, le=60)
     """How soon a requested run is noticed."""
     page_size: int = Field(default=500, ge=1, le=500)
-    """Records that are compared at a time; wires at Increase: 100 at most."""
+    """Records that are compared at a time; at a provider that is asked for each by itself at most 100 wires."""
     customers_page_size: int = Field(default=100, ge=1, le=500)
     """Customers, external accounts, or stored answers of onboarding that are compared at a time: customers travel with
-    their persons and accounts. At Increase: 25 customers and 33 answers at most.
+    their persons and accounts. At a provider that is asked for each record by itself: 25 customers and 33 answers at
+    most.
     """
