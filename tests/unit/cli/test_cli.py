@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from libs.cli.trigger import REQUESTS, UNAVAILABLE
 from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.providers.causes import causes
 from tests.support.launching import launched
-from tests.unit.cli.typed import bankside
+from tests.unit.cli.typed import bankside, operator_at
 from tests.unit.client.answering import DROP, KEY, answer, gateway, problem, success
 
 WIRE = "019aacf2-1b3e-7000-8000-000000000001"
@@ -263,75 +262,7 @@ async def test_what_there_is_not_and_cannot_be_decided_is_the_operators_mistake(
     assert status == 2
 
 
-def operator_at(url: str) -> dict[str, Any]:
-    return {
-        "BANKSIDE_OPERATOR_URL": url,
-        "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": KEY.subscription_key,
-        "BANKSIDE_OPERATOR_SECRET": KEY.secret,
-    }
-
-
-MADE: dict[str, Any] = {
-    "subscription_key": "sub_1",
-    "secret": "shown-once",
-    "tenant": "acme",
-    "family": "partner",
-}
 FULL = "/dev/full"
-
-
-@pytest.mark.parametrize("json_too", [(), ("--json",)])
-async def test_a_secret_that_could_not_be_shown_or_saved_is_told_as_lost(
-    json_too: tuple[str, ...],
-) -> None:
-    creating = ("keys", "create", "--family", "partner", "--tenant", "acme", *json_too)
-    async with gateway(success(MADE)) as server:
-        done = await bankside(*creating, output=FULL, **operator_at(server.base_url))
-
-    assert done.status == 3
-    assert done.err.startswith("bankside: The secret of sub_1 could not be shown, and is lost.")
-    assert done.err.count("\n") == 1
-
-
-async def test_a_secret_that_could_not_be_shown_is_saved_all_the_same(tmp_path: Path) -> None:
-    (tmp_path / ".local").mkdir()
-    creating = ("keys", "create", "--family", "partner", "--tenant", "acme", "--save", "acme")
-    async with gateway(success(MADE)) as server:
-        done = await bankside(
-            *creating, output=FULL, folder=tmp_path, **operator_at(server.base_url)
-        )
-
-    assert done.status == 3
-    assert "Standard output cannot be written: No space left on device" in done.err
-    assert "shown-once" in (tmp_path / ".local" / "keys" / "acme.json").read_text()
-
-
-@pytest.mark.parametrize("json_too", [(), ("--json",)])
-@pytest.mark.parametrize(
-    ("output", "says"),
-    [
-        (None, "The secret of sub_1 is shown above and saved nowhere: keep it. The key could not"),
-        (FULL, "The secret of sub_1 could not be shown, and is lost."),
-    ],
-    ids=["shown", "not shown"],
-)
-async def test_a_secret_that_could_not_be_saved_is_told_with_its_key(
-    tmp_path: Path, output: str | None, says: str, json_too: tuple[str, ...]
-) -> None:
-    (tmp_path / ".local").mkdir()
-    (tmp_path / ".local" / "keys").touch()  # where the folder of saved keys belongs
-    creating = ("keys", "create", "--family", "partner", "--tenant", "acme", "--save", "acme")
-    async with gateway(success(MADE)) as server:
-        done = await bankside(
-            *(*creating, *json_too),
-            output=output,
-            folder=tmp_path,
-            **operator_at(server.base_url),
-        )
-
-    assert done.status == 3
-    assert done.err.startswith(f"bankside: {says}")
-    assert ("shown-once" in done.out) is (output is None)
 
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
@@ -485,71 +416,6 @@ async def test_each_refusal_of_events_says_how_to_go_on_after_what_was_shown() -
     assert status == 1
     assert err == "bankside: No. Go on with --after evt_8. (insufficient_scope)\n"
     assert without == "bankside: No. (insufficient_scope)\n", "what was given is known"
-
-
-async def test_status_says_the_version_and_whose_the_key_is() -> None:
-    start = answer({"name": "Bankside", "api_version": API_VERSION})
-    async with gateway(
-        start, problem(403, "wrong_route_family"), problem(403, "insufficient_scope")
-    ) as server:
-        status, out, err = await bankside("status", "--json", base_url=server.base_url)
-
-    assert (status, err) == (0, "")
-    assert json.loads(out) == {
-        "base_url": server.base_url,
-        "api_version": API_VERSION,
-        "subscription_key": KEY.subscription_key,
-        "family": "customer",
-        "refusal": None,
-        "error": None,
-    }
-
-
-@pytest.mark.parametrize(
-    ("answered", "state"),
-    [
-        (problem(401, "unknown_subscription_key"), "refused"),
-        (problem(403, "address_not_allowed"), "refused"),
-        (problem(403, "wrong_route_family"), "refused"),
-        (problem(503, "unavailable"), "not known"),
-        (problem(429, "rate_limited"), "not known"),
-        (problem(502, "provider_error"), "not known"),
-        (lambda: web.Response(status=502, text="<html>"), "not known"),
-    ],
-    ids=["401", "address", "family", "503", "429", "502", "a proxy's 502"],
-)
-async def test_status_tells_a_refusal_of_the_key_from_a_service_that_is_away(
-    answered: Callable[[], web.Response], state: str
-) -> None:
-    start = answer({"api_version": "7"})
-    async with gateway(start, answered) as server:
-        shown = await bankside("status", base_url=server.base_url)
-    async with gateway(start, answered) as server:
-        as_json = await bankside("status", "--json", base_url=server.base_url)
-
-    document = json.loads(as_json.out)
-    assert (shown.status, as_json.status) == (1, 1)
-    assert f"key      {KEY.subscription_key} {state}: " in shown.out
-    assert (document["refusal"] is None) is (state == "not known")
-    assert (document["error"] is None) is (state == "refused")
-
-
-@pytest.mark.parametrize(
-    ("answers", "ends", "says"),
-    [
-        ((answer({"api_version": "7"}), problem(401, "invalid_signature")), 1, "refused"),
-        ((answer(["a", "page"]),), 2, "is not a gateway"),
-    ],
-    ids=["another secret", "another server"],
-)
-async def test_status_says_what_is_wrong(
-    answers: tuple[Callable[[], web.Response], ...], ends: int, says: str
-) -> None:
-    async with gateway(*answers) as server:
-        status, out, err = await bankside("status", base_url=server.base_url)
-
-    assert status == ends
-    assert says in out + err
 
 
 async def test_the_completion_of_a_shell_knows_commands_and_options() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from tests.support.command_line import Finished, run_bankside
 from tests.support.launching import Launch, forked
@@ -34,3 +35,11 @@ async def bankside(
         output=output,
         launch=launch,
     )
+
+
+def operator_at(url: str) -> dict[str, Any]:
+    return {
+        "BANKSIDE_OPERATOR_URL": url,
+        "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": KEY.subscription_key,
+        "BANKSIDE_OPERATOR_SECRET": KEY.secret,
+    }
