@@ -159,7 +159,7 @@ async def run_commands(
     async with (
         process.background("command-sweeper", driver.sweep()),
         process.background("command-heartbeat", driver.renew_leases()),
-        process.background("command-housekeeping", keep_house(database)),
+        process.background("command-housekeeping", keep_house(database, consumer.caught_up_to)),
         process.background("audit", audit_commands_for_ever(database)),
         process.background("audit-head", log_head_for_ever(database)),
         process.background("clock", clock.measure_for_ever(database)),

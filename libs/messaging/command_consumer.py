@@ -95,6 +95,10 @@ class CommandConsumer:
         self._consumption.forget()
         self._refuser.detach()
 
+    def caught_up_to(self) -> float | None:
+        """Every command that was sent before this time (Unix seconds) has been delivered; None: not known."""
+        return self._consumption.caught_up_to
+
     async def stop(self, seconds: float) -> None:
         """Take no more commands; wait up to `seconds` for those taken to be recorded and acked."""
         await self._consumption.stop()

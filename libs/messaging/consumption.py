@@ -80,6 +80,11 @@ class Consumption:
     def is_paused(self) -> bool:
         return self._paused
 
+    @property
+    def caught_up_to(self) -> float | None:
+        """Every message that was sent before this time (Unix seconds) has been delivered; None: not known."""
+        return self._age.caught_up_to
+
     async def attach(self, session: Session) -> None:
         """Declare the queue on a new session, which has it consume with `begin`."""
         channel = await session.channel()

@@ -11,6 +11,10 @@ class QueueAge:
         """Of the message that was delivered last; None: none was since `seconds` was called."""
         self._oldest_at: float | None = None
         """The messages that wait were sent after this time (Unix seconds)."""
+        self.caught_up_to: float | None = None
+        """Every message that was sent before this time (Unix seconds) has been delivered; None: not known. Unlike the
+        age, it is no guess.
+        """
 
     def delivered(self, message_id: str | None) -> None:
         """Called for each message, so it only notes the id."""
@@ -27,10 +31,11 @@ class QueueAge:
         delivered_id, self._delivered_id = self._delivered_id, None
         if not ready:
             self._oldest_at = None
+            self.caught_up_to = now
             return 0.0
         sent_at = time_within(delivered_id)
         if sent_at is not None:
-            self._oldest_at = sent_at.timestamp()
+            self._oldest_at = self.caught_up_to = sent_at.timestamp()
         elif delivered_id is not None or self._oldest_at is None:
             self._oldest_at = now
         return max(0.0, now - self._oldest_at)

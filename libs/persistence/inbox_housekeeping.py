@@ -72,10 +72,15 @@ class Backlog:
     longest_parked_seconds: float
 
 
-async def purge(connection: AsyncConnection) -> int:
-    """Delete up to `PURGE_BATCH` commands whose retention is over and which are in the audit; how many."""
+async def purge(connection: AsyncConnection, *, behind: timedelta = timedelta()) -> int:
+    """Delete up to `PURGE_BATCH` commands whose retention is over and which are in the audit; how many.
+
+    Args:
+        behind: the age of the oldest command that may wait in the queue. It may repeat one that is known: that one is
+            kept for as much longer.
+    """
     deleted = await connection.execute(
-        _PURGE, {"age": timedelta(hours=RETENTION_HOURS), "batch": PURGE_BATCH}
+        _PURGE, {"age": timedelta(hours=RETENTION_HOURS) + behind, "batch": PURGE_BATCH}
     )
     return deleted.rowcount
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -15,6 +17,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
+from libs.handling import housekeeping
 from libs.messaging.envelope import encode
 from libs.persistence import (
     forgetting,
@@ -34,6 +37,7 @@ from tests.support.pace import pace
 
 ENDED = (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What a statement raises whose transaction the server has ended, by how far the connection has noticed it."""
+TURNS = 4
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
 
@@ -238,6 +242,45 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
 
     kept = {row[0] for row in await rows(database, "SELECT command_id FROM inbox")}
     assert kept == {commands[1].command_id, commands[2].command_id}
+
+
+@pytest.mark.parametrize(("hours_behind", "kept"), [(0, set()), (2, {25}), (None, {25, 27})])
+async def test_what_a_command_may_repeat_that_still_waits_in_the_queue_is_kept(
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    hours_behind: int | None,
+    kept: set[int],
+) -> None:
+    monkeypatch.setattr(housekeeping, "HOUSEKEEPING_SECONDS", 0.01)
+    by_age = {25: accepting(), 27: accepting()}
+    async with database.transaction() as connection:
+        for command in by_age.values():
+            await inbox_acceptance.accept(connection, command, None, lease=False)
+    await execute(
+        database,
+        *(
+            f"UPDATE inbox SET finished_at = now() - interval '{age} hours'"
+            f" WHERE command_id = '{command.command_id}'"
+            for age, command in by_age.items()
+        ),
+    )
+    await audit_finished(database)
+    turns = itertools.count()
+    some_turns = asyncio.Event()
+
+    def caught_up_to() -> float | None:
+        if next(turns) == TURNS:
+            some_turns.set()
+        return None if hours_behind is None else time.time() - hours_behind * 3600
+
+    keeping = asyncio.create_task(housekeeping.keep_house(database, caught_up_to))
+    async with asyncio.timeout(20 * pace()):
+        await some_turns.wait()
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+    left = {row[0] for row in await rows(database, "SELECT command_id FROM inbox")}
+    assert left == {by_age[age].command_id for age in kept}
 
 
 async def test_a_value_that_does_not_fit_does_not_mean_that_the_database_is_away(

@@ -55,3 +55,29 @@ def test_an_id_without_a_time_is_taken_for_a_new_message() -> None:
         seconds.append(age.seconds(1, NOW + later))
 
     assert seconds == [0, 0]
+
+
+def test_what_was_sent_before_the_one_that_was_delivered_last_has_been_delivered() -> None:
+    age = QueueAge()
+    age.delivered(id_of(NOW - 100))
+    age.seconds(1, NOW)
+    age.seconds(1, NOW + 15)
+
+    assert age.caught_up_to == NOW - 100
+
+
+def test_all_that_was_sent_before_the_queue_was_seen_empty_has_been_delivered() -> None:
+    age = QueueAge()
+    age.seconds(0, NOW)
+    age.seconds(1, NOW + 15)
+
+    assert age.caught_up_to == NOW
+
+
+def test_how_long_what_waits_has_waited_is_not_known_before_any_of_it_is_delivered() -> None:
+    age = QueueAge()
+    age.seconds(1, NOW)
+    age.delivered("not an id")
+    age.seconds(1, NOW)
+
+    assert age.caught_up_to is None
