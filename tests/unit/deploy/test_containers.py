@@ -452,12 +452,18 @@ def test_a_health_check_asks_the_service_and_no_proxy(status: int, healthy: bool
             self.send_response(status if self.path == "/ready" else 404)
             self.end_headers()
 
-    [_, _, option, program] = COMPOSE["x-service"]["healthcheck"]["test"]
+    [_, _, *check] = COMPOSE["x-service"]["healthcheck"]["test"]
     with HTTPServer((LOOPBACK, 0), Ready) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         checked = subprocess.run(
-            [sys.executable, option, program.replace(":9000", f":{server.server_port}")],
-            env={"BANKSIDE_ADMIN_HOST": LOOPBACK, "HTTP_PROXY": NOWHERE, "http_proxy": NOWHERE},
+            [sys.executable, *check],
+            env={
+                "BANKSIDE_ADMIN_HOST": LOOPBACK,
+                "BANKSIDE_ADMIN_PORT": str(server.server_port),
+                "HTTP_PROXY": NOWHERE,
+                "http_proxy": NOWHERE,
+            },
+            cwd=ROOT,
             capture_output=True,
             timeout=60,
             check=False,
