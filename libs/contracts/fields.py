@@ -68,32 +68,33 @@ def _reads_as_it_is(value: str, info: ValidationInfo) -> str:
     return value
 
 
-_TEXT_RULES = AfterValidator(no_control_characters), AfterValidator(_reads_as_it_is)
+TEXT_RULES = AfterValidator(no_control_characters), AfterValidator(_reads_as_it_is)
+"""Of text that people read: what is shown is what is stored."""
 _IN_DOCUMENTS = Field(json_schema_extra={"pattern": patterns.VISIBLE_TEXT})
 
 _Line = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
-    *_TEXT_RULES,
+    *TEXT_RULES,
 ]
 Text = Annotated[_Line, _IN_DOCUMENTS]
 LongText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
-    *_TEXT_RULES,
+    *TEXT_RULES,
     _IN_DOCUMENTS,
 ]
 Description = Annotated[
     str,
     StringConstraints(strip_whitespace=True, max_length=255),
-    *_TEXT_RULES,
+    *TEXT_RULES,
     Field(json_schema_extra={"pattern": patterns.PLAIN_TEXT}),
 ]
 """Text that may be empty."""
 Purpose = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=140),
-    *_TEXT_RULES,
+    *TEXT_RULES,
     _IN_DOCUMENTS,
 ]
 
@@ -408,7 +409,7 @@ Email = Annotated[
 WebUrl = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
-    *_TEXT_RULES,
+    *TEXT_RULES,
     AfterValidator(_absolute_url),
     _shown(
         patterns.WEB_URL,

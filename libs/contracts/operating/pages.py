@@ -15,7 +15,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from uuid import UUID
 
 import msgspec
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from libs.contracts import fields as f
 from libs.contracts.ids import parse_id
@@ -26,7 +26,7 @@ LONGEST_REASON = 500
 Reason = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_REASON),
-    AfterValidator(f.no_control_characters),
+    *f.TEXT_RULES,
 ]
 """Why an operator does it; kept in the audit under the operator's name."""
 

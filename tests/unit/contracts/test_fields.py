@@ -14,6 +14,7 @@ from libs.contracts.bank_days import today_at_the_bank
 from libs.contracts.customers import Address
 from libs.contracts.exact_json import encode
 from libs.contracts.model import OF_ANY_RELEASE, Model
+from libs.contracts.operating.pages import Reason
 
 ARABIC_ONE = "\u0661"
 
@@ -204,7 +205,7 @@ MISLEADING = [
 ]
 
 
-@pytest.mark.parametrize("kind", [f.Text, f.LongText, f.Purpose, f.Description])
+@pytest.mark.parametrize("kind", [f.Text, f.LongText, f.Purpose, f.Description, Reason])
 def test_text_that_shows_nothing_or_another_order_is_refused_and_read_where_it_was_accepted(
     kind: Any,
 ) -> None:
