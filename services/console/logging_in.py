@@ -24,8 +24,15 @@ from services.console.forms import WrongValues, command_of
 from services.console.gateway import Gateway, OperatorApi
 from services.console.rendering import Renderer
 from services.console.security import CSRF_FIELD, csrf_token, form_of, is_csrf_token
-from services.console.sessions import ENROL, LOG_IN, Sessions, own_path, see_other
-from services.console.visits import VISIT, visit_of
+from services.console.sessions import (
+    ENROL,
+    LOG_IN,
+    LOG_OUT,
+    OF_ANOTHER_SESSION,
+    Sessions,
+    own_path,
+    see_other,
+)
 
 CONFIRM = "/login/confirm"
 FAILURES_PER_MINUTE = 60
@@ -67,7 +74,7 @@ class LoggingIn:
         router.add_get(ENROL, self._password_form)
         router.add_post(ENROL, self._enrol)
         router.add_post(CONFIRM, self._confirm)
-        router.add_post("/logout", self._log_out)
+        router.add_post(LOG_OUT, self._log_out)
 
     async def _form(self, request: web.Request) -> web.Response:
         return self._login_page(request, next_path=own_path(request.query.get("next", "/")))
@@ -215,16 +222,18 @@ class LoggingIn:
         return self._gateway.of(token, address_of(request, self._proxies))
 
     async def _log_out(self, request: web.Request) -> web.Response:
-        visit = visit_of(request)
-        self._sessions.forget(visit.token)
+        """The browser forgets its token also where the gateway cannot be asked."""
+        form = await form_of(request)
+        token = self._cookies.token(request)
+        if token is None:
+            return see_other(LOG_IN)
+        if not is_csrf_token(form.get(CSRF_FIELD), token):
+            raise web.HTTPForbidden(text=OF_ANOTHER_SESSION)
         try:
-            # Not of the operator's share: a session can be ended also where that is used up.
-            await self._of(request, visit.token).ask(s.LOG_OUT, s.LogOut(session=visit.token))
+            await self._sessions.end(request, token)
         except SessionEnded:
             return self._ended()
         except BanksideError as error:
-            # The browser forgets its token all the same: the page is of no session.
-            del request[VISIT]
             failure = f"You are logged out in this browser. {sentence(error)} {_ENDS_BY_ITSELF}"
             response = self._login_page(
                 request, next_path="/", failure=failure, status=error.status

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from urllib.parse import quote
 
 from aiohttp import web
@@ -19,7 +19,8 @@ from aiohttp.typedefs import Handler, Middleware
 from cachetools import TTLCache
 
 from libs.contracts.errors import SessionEnded
-from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
+from libs.contracts.operating.sessions import GET_SESSION, GetSession, LogOut, SessionView
+from libs.contracts.operating.sessions import LOG_OUT as END_SESSION
 from libs.runtime.addresses import Network, address_of, counted_as
 from libs.runtime.connections import CONNECTION
 from services.console.attempts import Attempts
@@ -31,8 +32,9 @@ from services.console.visits import VISIT, Visit
 
 LOG_IN = "/login"
 ENROL = "/login/enrol"
-OPEN = ("/login", "/static/")
-"""Where paths begin that need no session."""
+LOG_OUT = "/logout"
+OPEN = (LOG_IN, LOG_OUT, "/static/")
+"""Where paths begin that need no session; those that change something check their forms themselves."""
 CACHED = 1024
 CACHED_SECONDS = 5.0
 ENDED_SECONDS = 60.0
@@ -43,6 +45,7 @@ UNKNOWN_IN_ALL = 100
 """In one process: a sixth of the smallest rate that they count against, which enrolments share with log-ins, so that
 several consoles leave room for these.
 """
+OF_ANOTHER_SESSION = "The form is not of this session: load the page again."
 _EVERYWHERE = "everywhere"
 
 
@@ -108,6 +111,22 @@ class Sessions:
         own_share = self._shares.of(session.name, operators)
         return Visit(session.name, session.role, token, own_share)
 
+    async def end(self, request: web.Request, token: str) -> None:
+        """End the session of the browser's token. It is not of the operator's share, which may be used up.
+
+        Raises:
+            SessionEnded, RateLimited, BanksideError: as `visit`. The session may go on at the gateway, unless it had
+                ended.
+        """
+        try:
+            # An unknown token is looked up first, which is bounded: a log-out of no session would succeed.
+            with suppress(MustEnrol):
+                await self.visit(request, token)
+        finally:
+            self.forget(token)
+        operators = self._gateway.of(token, address_of(request, self._proxies))
+        await operators.ask(END_SESSION, LogOut(session=token))
+
     def forget(self, token: str) -> None:
         self._known.pop(_digest(token), None)
 
@@ -132,9 +151,7 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             if request.method not in SAFE_METHODS:
                 form = await form_of(request)
                 if not is_csrf_token(form.get(CSRF_FIELD), token):
-                    raise web.HTTPForbidden(
-                        text="The form is not of this session: load the page again."
-                    )
+                    raise web.HTTPForbidden(text=OF_ANOTHER_SESSION)
             # Once the form is there: a body that never ends must not hold its connection for ever.
             if (connection := request.get(CONNECTION)) is not None:
                 connection.authenticated()

@@ -6,11 +6,18 @@ from typing import Any
 
 import pytest
 
-from libs.contracts.errors import LoginRefused, RateLimited, Unavailable
+from libs.contracts.errors import (
+    LoginRefused,
+    RateLimited,
+    SessionEnded,
+    Unauthenticated,
+    Unavailable,
+)
 from libs.contracts.operating import sessions as s
 from libs.contracts.principal import Role
+from services.console.security import csrf_token
 from services.console.sessions import own_path
-from tests.unit.console.browser import Browser, console, csrf_of
+from tests.unit.console.browser import SESSION, Browser, console, csrf_of
 from tests.unit.console.gateway_double import AT, TOKEN, GatewayDouble
 
 URI = "otpauth://totp/Bankside:ada?secret=JBSWY3DPEHPK3PXP&issuer=Bankside"
@@ -180,6 +187,59 @@ async def test_logging_out_forgets_the_token_also_when_the_gateway_is_away() -> 
     assert 'id="log-out"' not in answer.text
     assert 'id="nav-overview"' not in answer.text
     assert (again.status, again.location) == (303, "/")
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (Unavailable(), 503),
+        (RateLimited(headers={"Retry-After": "7"}), 429),
+        (Unauthenticated(), 401),
+    ],
+)
+async def test_logging_out_forgets_the_token_also_when_its_session_cannot_be_looked_up(
+    error: Exception, status: int
+) -> None:
+    double = GatewayDouble()
+    double.answer(s.GET_SESSION, error)
+    async with console(double) as browser:
+        answer = await browser.post("/logout", {})
+
+    assert answer.status == status
+    assert "You are logged out in this browser." in answer.text
+    assert "__Host-bankside-session" not in browser.cookies
+    assert double.commands(s.LOG_OUT) == []
+
+
+async def test_an_operator_who_has_to_enrol_can_log_out() -> None:
+    double = GatewayDouble(enrolment_needed=True)
+    async with console(double) as browser:
+        answer = await browser.post("/logout", {})
+
+    assert answer.location == "/login"
+    assert browser.cookies == {}
+    assert [command.session for command in double.commands(s.LOG_OUT)] == [TOKEN]
+
+
+async def test_a_form_of_another_session_logs_no_one_out() -> None:
+    double = GatewayDouble()
+    async with console(double) as browser:
+        answer = await browser.post("/logout", {"csrf": csrf_token("another")})
+
+    assert answer.status == 403
+    assert browser.cookies == SESSION
+    assert double.asked == []
+
+
+async def test_a_token_of_no_session_is_logged_out_without_a_write_at_the_gateway() -> None:
+    double = GatewayDouble()
+    double.answer(s.GET_SESSION, SessionEnded())
+    async with console(double) as browser:
+        answer = await browser.post("/logout", {})
+
+    assert answer.location == "/login"
+    assert browser.cookies == {}
+    assert double.commands(s.LOG_OUT) == []
 
 
 async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> None:
