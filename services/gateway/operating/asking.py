@@ -30,6 +30,8 @@ from libs.handling.query_client import QuerySender
 
 ASK_SECONDS = 6.0
 """A service that has not answered by then is unreachable. Services use up to 3 s of it as a margin."""
+MERGING_SECONDS = 0.5
+"""Services are not waited for beyond this time before a handler's deadline: what the others answered is still shown."""
 
 T = TypeVar("T")
 
@@ -69,7 +71,7 @@ class Services:
         Raises:
             BanksideError: of 4xx, as a service answered. What is a fault or takes too long makes a service unreachable.
         """
-        until = min(deadline, time.time() + seconds)
+        until = min(deadline - MERGING_SECONDS, time.time() + seconds)
         found = await self._answered(rows, principal, command, until, only)
         for answer in found.values():
             if isinstance(answer, BanksideError) and answer.status < 500:
@@ -95,7 +97,9 @@ class Services:
             NotFound: none has it.
             BanksideError: a service that did not answer may have it.
         """
-        until = deadline if only is not None else min(deadline, time.time() + ASK_SECONDS)
+        until = deadline - MERGING_SECONDS
+        if only is None:
+            until = min(until, time.time() + ASK_SECONDS)
         found = await self._answered(rows, principal, command, until, only)
         error: BanksideError = NotFound()
         for answer in found.values():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from libs.contracts.operating import requests as contract
 from libs.contracts.operating.requests import StepKind, TraceStep
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.queries import QueryHandler
-from services.gateway.operating.asking import Services
+from services.gateway.operating.asking import ASK_SECONDS, Services
 
 DELIVERING = "webhook_dispatcher"
 """It is asked last: for the events of what the others have found as well."""
@@ -28,7 +30,12 @@ class RequestTraces:
     ) -> Result:
         request_id = command.request_id
         recorded = await self._services.ask_each(
-            RECORDING, principal, contract.FindSteps(request_id=request_id), deadline
+            RECORDING,
+            principal,
+            contract.FindSteps(request_id=request_id),
+            deadline,
+            # What is left is for the service that is asked afterwards.
+            seconds=min(ASK_SECONDS, (deadline - time.time()) / 2),
         )
         made = [each for found in recorded.by_service.values() for each in found.resource_ids]
         resource_ids = [*dict.fromkeys(made)]

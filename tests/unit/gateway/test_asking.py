@@ -11,14 +11,26 @@ from typing import Any
 import pytest
 
 from libs.contracts import fields as f
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending, Unavailable
+from libs.contracts.errors import (
+    InvalidState,
+    NotFound,
+    OutcomePending,
+    ProviderTimeout,
+    Unavailable,
+)
 from libs.contracts.model import Model
 from libs.contracts.operating.pages import Listed, ListPage, Order, Place
 from libs.contracts.operating.services import for_each_service
 from libs.contracts.operation import Operation
 from libs.contracts.principal import SERVICE
 from libs.contracts.result import Result
-from services.gateway.operating.asking import Answers, Services, merged
+from services.gateway.operating.asking import (
+    ASK_SECONDS,
+    MERGING_SECONDS,
+    Answers,
+    Services,
+    merged,
+)
 from tests.support.pace import pace
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
@@ -197,6 +209,29 @@ def fails_as_handler(error: Exception) -> Any:
         raise error
 
     return handle
+
+
+async def test_services_are_given_up_before_the_handlers_deadline() -> None:
+    class AwaySender:
+        """No service answers by the deadline of its query."""
+
+        def __init__(self) -> None:
+            self.deadlines: list[float] = []
+
+        async def query(self, *arguments: Any) -> Any:
+            self.deadlines.append(arguments[3])
+            raise ProviderTimeout
+
+    sender = AwaySender()
+    services = Services(sender, OWN)
+    deadline = time.time() + ASK_SECONDS
+
+    found = await services.ask_each(ROWS, SERVICE, ListPage(), deadline)
+    await services.ask_for_one(ROWS, SERVICE, ListPage(), deadline)
+
+    assert found.unreachable == ["onboarding", "payments"]
+    assert [given for given in sender.deadlines if given > deadline - MERGING_SECONDS] == []
+    assert len(sender.deadlines) == 4
 
 
 async def test_a_handler_of_the_gateway_that_takes_too_long_is_unreachable() -> None:

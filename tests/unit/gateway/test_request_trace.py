@@ -40,9 +40,13 @@ class Sender:
     def __init__(self, **found: FoundSteps | Exception) -> None:
         self.found = found
         self.asked: dict[str, FindSteps] = {}
+        self.deadlines: dict[str, float] = {}
 
-    async def query(self, operation: Operation, _: Principal, command: Command, __: float) -> Any:
+    async def query(
+        self, operation: Operation, _: Principal, command: Command, deadline: float
+    ) -> Any:
         assert isinstance(command, FindSteps)
+        self.deadlines[operation.service] = deadline
         self.asked[operation.service] = command
         answer = self.found.get(operation.service, FoundSteps(steps=[]))
         if isinstance(answer, Exception):
@@ -79,6 +83,15 @@ async def test_steps_of_all_services_are_in_the_order_of_time() -> None:
     assert (found.cut, found.unreachable, found.note) == (["webhook_dispatcher"], [], None)
     assert sender.asked.keys() == STEPS_OF.keys() - {"gateway"}
     assert sender.asked["webhook_dispatcher"].resource_ids == ["wire-1"]
+
+
+async def test_the_service_that_is_asked_last_has_time_after_the_others() -> None:
+    sender = Sender()
+
+    await traced(sender)
+
+    last = sender.deadlines.pop("webhook_dispatcher")
+    assert max(sender.deadlines.values()) < last
 
 
 async def test_an_event_that_arrived_meanwhile_is_there_once() -> None:
