@@ -51,6 +51,15 @@ async def test_every_answer_forbids_frames_and_inline_code(path: str) -> None:
     assert ("no-store" in answer.headers["Cache-Control"]) is not is_asset
 
 
+@pytest.mark.parametrize("address", ["/static/forms.js", "/static/forms.js?v=0123456789abcdef"])
+async def test_a_file_under_an_address_of_another_release_is_not_kept(address: str) -> None:
+    async with console(gateway()) as browser:
+        answer = await browser.get(address)
+
+    assert answer.status == 200
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
 async def test_pages_have_no_code_and_no_styles_of_their_own() -> None:
     async with console(gateway()) as browser:
         pages = [(await browser.get(path)).text for path in ("/wires", "/login", "/")]
