@@ -13,6 +13,7 @@ from libs.contracts.errors import (
     BanksideError,
     InsufficientRole,
     Invalid,
+    NotFound,
     OutcomePending,
     SessionEnded,
 )
@@ -22,15 +23,12 @@ from services.console.details import facts_of, item_of, sections_of, typed_of
 from services.console.failures import NO_ANSWER, sentence, wrong_values
 from services.console.forms import REASON, WrongValues, command_of, fields_of
 from services.console.rendering import Renderer
-from services.console.security import form_of
+from services.console.security import SAFE_METHODS, form_of
 from services.console.sent_forms import SentAlready, SentForms, new_form_number
 from services.console.sessions import see_other
 from services.console.values import NOTHING, Cell, cell, label, plain, read
 from services.console.visits import Visit, visit_of
 
-_NOTHING_SEEN = (
-    "What it is about is over, or its service does not answer: there is nothing to decide on."
-)
 _SENT_ALREADY = "This form was sent already, and is not carried out twice."
 
 
@@ -80,9 +78,11 @@ class Actions:
             raise InsufficientRole
         fixed = _fixed(request, action)
         detail = self._details.get(action.item)
-        item = await self._item(request, detail, visit) if detail is not None else None
-        if action.seen and item is None:
-            failure, is_over = failure or _NOTHING_SEEN, True
+        item, unread = await self._item(request, detail, visit)
+        if item is None and action.seen:
+            is_over = True
+        if unread and (action.danger or action.needs_item):
+            is_over = True
         seen = {name: plain(read(item, name)) for name in action.seen}
         sections = (
             sections_of(detail, item, visit.role)
@@ -103,21 +103,34 @@ class Actions:
             typed=typed or {},
             problems=problems or {},
             failure=failure,
+            unread=unread,
             is_over=is_over,
             form_number=new_form_number(),
             back=self._back(request, action),
         )
 
-    async def _item(self, request: web.Request, detail: DetailPage, visit: Visit) -> Any:
-        """What the action is about; None where that is not answered."""
-        if not may(visit.role, detail.operation):
-            return None
+    async def _item(
+        self, request: web.Request, detail: DetailPage | None, visit: Visit
+    ) -> tuple[Any, str | None]:
+        """What the action is about; else why it cannot be shown, unless the role may not see it.
+
+        Raises:
+            NotFound, HTTPNotFound: there is no such item, and nothing was done with it by this request.
+        """
+        if detail is None or not may(visit.role, detail.operation):
+            return None, None
         try:
-            return await item_of(detail, request, visit.operators)
+            return await item_of(detail, request, visit.operators), None
         except SessionEnded:
             raise
-        except (BanksideError, web.HTTPNotFound, web.HTTPServiceUnavailable):
-            return None
+        except (NotFound, web.HTTPNotFound):
+            if request.method in SAFE_METHODS:
+                raise
+            return None, sentence(NotFound())
+        except web.HTTPServiceUnavailable as error:
+            return None, error.text
+        except BanksideError as error:
+            return None, sentence(error)
 
     async def _do(self, request: web.Request, action: Action) -> web.StreamResponse:
         visit = visit_of(request)

@@ -62,7 +62,8 @@ class Action:
         done: what the next page says.
         done_by: what it says of this command instead, where it depends on the command; else nothing.
         when: whether it is offered for this item.
-        danger: it cannot be undone.
+        danger: it cannot be undone. The form is offered only where its page can show the item.
+        needs_item: the form is offered only where its page can show the item, though it is no danger.
         then: where it goes on; empty for the page of the item, or the list.
         shown: the fields of the answer that are shown, once, in place of going on.
         lost: what an operator who does not have the answer is told, where it has what cannot be read again; the form is
@@ -85,6 +86,7 @@ class Action:
     done_by: Callable[[Any], str] = nothing
     when: Callable[[Any], bool] = always
     danger: bool = False
+    needs_item: bool = False
     then: str = ""
     shown: tuple[str, ...] = ()
     lost: str = ""

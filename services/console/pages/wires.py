@@ -59,6 +59,7 @@ APPROVE = Action(
     " stands in the wire's history, which its customer sees.",
     done="The wire is approved.",
     when=_waits_for_approval,
+    needs_item=True,
 )
 DECLINE = Action(
     title="Decline",

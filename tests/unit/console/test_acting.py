@@ -14,7 +14,10 @@ from libs.contracts.errors import (
     InvalidState,
     NotFound,
     OutcomePending,
+    ProviderTimeout,
+    Unavailable,
 )
+from libs.contracts.operating.commands import GET_COMMAND
 from libs.contracts.operating.customers import GET_CUSTOMER
 from libs.contracts.operating.differences import (
     EXPLAIN_DIFFERENCE,
@@ -69,6 +72,17 @@ from tests.unit.console.samples import (
 )
 
 RESOLVE = f"/wires/{WIRE_ID}/resolve"
+ALL = [subject for _, group in SUBJECTS for subject in group]
+DETAILS = [detail for subject in ALL for detail in subject.details]
+PATHS = {
+    action.path: re.sub(r"{\w+}", WIRE_ID, action.path.replace("{service}", "payments"))
+    + f"?service=payments&queue=payments.commands&customer_id={CUSTOMER_ID}&position=1&revision=1"
+    for subject in ALL
+    for action in subject.actions()
+}
+OF_ITEMS = [
+    path for path in PATHS if path.rpartition("/")[0] in {detail.path for detail in DETAILS}
+]
 
 
 async def test_a_difference_is_explained_as_it_was_when_its_page_was_read() -> None:
@@ -251,7 +265,7 @@ async def test_the_page_of_a_step_shows_the_customer_and_what_is_done_for_it() -
 
     assert f"/customers/{CUSTOMER_ID}" in page.text
     assert "onboarding.onboard_customer" in page.text
-    assert elsewhere.status == 200
+    assert elsewhere.status == 404
     assert "onboarding.onboard_customer" not in elsewhere.text
 
 
@@ -333,7 +347,7 @@ async def test_an_answer_with_a_secret_that_is_lost_is_no_reason_to_repeat_the_r
 
 async def test_a_rotation_says_that_a_second_one_ends_the_first_secret() -> None:
     double = gateway(Role.ADMIN)
-    double.answer(GET_KEY, NotFound())
+    double.answer(GET_KEY, ProviderTimeout())
     async with console(double) as browser:
         page = await browser.get("/keys/sub_1/rotate")
 
@@ -446,19 +460,76 @@ async def test_resealing_shows_what_each_step_did_and_goes_on() -> None:
     assert refused.status == 403
 
 
+class Anything(dict[str, Any]):
+    """An item of any page, and an answer that has one."""
+
+    @property
+    def letters(self) -> list[Any]:
+        return [{}]
+
+    @property
+    def steps(self) -> list[Any]:
+        return [saga_step().model_copy(update={"saga_id": WIRE_ID, "step": WIRE_ID})]
+
+    @property
+    def restores(self) -> list[Any]:
+        return [restore(AT)]
+
+
 async def test_the_page_of_every_action_is_shown_before_anything_is_typed() -> None:
     double = gateway(Role.ADMIN)
-    subjects = [subject for _, group in SUBJECTS for subject in group]
-    for detail in (detail for subject in subjects for detail in subject.details):
-        double.answer(detail.operation, NotFound())
-    actions = dict.fromkeys(action for subject in subjects for action in subject.actions())
+    for detail in DETAILS:
+        double.answer(detail.operation, Anything())
     async with console(double) as browser:
-        statuses = {
-            action.path: (await browser.get(re.sub(r"{\w+}", "an-id", action.path))).status
-            for action in actions
-        }
+        pages = {name: await browser.get(path) for name, path in PATHS.items()}
 
-    assert {path: status for path, status in statuses.items() if status != 200} == {}
+    assert {path: page.status for path, page in pages.items() if page.status != 200} == {}
+    assert [path for path, page in pages.items() if 'id="do"' not in page.text] == []
+
+
+async def test_the_page_of_an_action_on_nothing_is_not_there() -> None:
+    double = gateway(Role.ADMIN)
+    for detail in DETAILS:
+        double.answer(detail.operation, NotFound())
+    async with console(double) as browser:
+        statuses = [(await browser.get(PATHS[name])).status for name in OF_ITEMS]
+
+    assert {*statuses} == {404}
+
+
+@pytest.mark.parametrize(
+    ("operation", "path", "is_offered"),
+    [
+        (GET_WIRE, f"/wires/{WIRE_ID}/approve", False),
+        (GET_WIRE, f"/wires/{WIRE_ID}/decline", False),
+        (LIST_RESTORES, "/restores/payments/close", False),
+        (GET_COMMAND, f"/commands/{WIRE_ID}/retry?service=payments", True),
+        (GET_COMMAND, f"/commands/{WIRE_ID}/abandon?service=payments", False),
+    ],
+)
+async def test_what_cannot_be_undone_is_not_decided_on_unseen(
+    operation: Operation, path: str, is_offered: bool
+) -> None:
+    double = gateway()
+    double.answer(operation, Unavailable("It is away."))
+    async with console(double) as browser:
+        page = await browser.get(path)
+
+    assert page.status == 200
+    assert "The service cannot be reached. It is away." in page.text
+    assert ('id="do"' in page.text) is is_offered
+
+
+async def test_what_became_of_a_decision_is_said_also_where_its_item_is_gone() -> None:
+    double = gateway()
+    double.answer(GET_WIRE, NotFound())
+    double.answer(RESOLVE_WIRE, InvalidState("The wire is final."))
+    async with console(double) as browser:
+        answer = await browser.post(RESOLVE, {"decision": "ask", "reason": "Why."})
+
+    assert answer.status == 409
+    assert "The wire is final." in answer.text
+    assert "There is nothing of this name" in answer.text
 
 
 async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:

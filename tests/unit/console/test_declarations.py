@@ -83,6 +83,17 @@ def test_an_action_fits_its_operation(action: Action) -> None:
     assert {*places_of(action.back)} <= {*places_of(action.path)}
 
 
+@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
+def test_a_link_to_an_action_says_what_its_item_is_found_by(action: Action) -> None:
+    details = [each for subject in ALL for each in subject.details if each.path == action.item]
+    given = {*action.fixed, *action.finds}
+
+    for detail in details:
+        fields = detail.operation.command.model_fields
+        wanted = {name for name, info in fields.items() if info.is_required()}
+        assert wanted <= given
+
+
 @pytest.mark.parametrize("detail", DETAILS, ids=lambda detail: detail.path)
 def test_an_item_is_found_by_its_path(detail: DetailPage) -> None:
     assert {*places_of(detail.path)} <= {*detail.operation.command.model_fields}
