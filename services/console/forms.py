@@ -23,6 +23,8 @@ C = TypeVar("C", bound=Command)
 REASON = "reason"
 PAGING = frozenset({"limit", "after", "order"})
 LONGEST_VALUE = 4096
+_TICKED = "true"
+_YES, _NO = "yes", "no"
 _NUMBER = re.compile(r"-?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?")
 
 
@@ -37,7 +39,12 @@ class Widget(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of a form. `default`: what it has before anything is typed."""
+    """One field of a form.
+
+    Args:
+        default: what it has before anything is typed.
+        unset: what a choice is called that is not given.
+    """
 
     name: str
     label: str
@@ -45,6 +52,7 @@ class Field:
     required: bool
     choices: tuple[str, ...] = ()
     default: str = ""
+    unset: str = "Any"
 
 
 class WrongValues(Exception):
@@ -129,9 +137,12 @@ def _sentence(text: str) -> str:
 def _field(name: str, info: FieldInfo) -> Field:
     kind = _bare(info.annotation)
     choices = _choices(kind)
-    widget = Widget.TEXT
+    widget, unset = Widget.TEXT, "Choose" if info.is_required() else "Any"
     if choices:
         widget = Widget.CHOICE
+    elif kind is bool and _may_be_null(info.annotation):
+        # A checkbox could not say "no": an unticked one is not given, which is the default.
+        widget, choices, unset = Widget.CHOICE, (_YES, _NO), "Default"
     elif kind is bool:
         widget = Widget.FLAG
     elif get_origin(kind) is list:
@@ -142,7 +153,11 @@ def _field(name: str, info: FieldInfo) -> Field:
         widget = Widget.DATE
     default = None if info.is_required() else info.get_default(call_default_factory=True)
     shown = plain(default) if default else ""
-    return Field(name, label(name), widget, info.is_required(), choices, shown)
+    return Field(name, label(name), widget, info.is_required(), choices, shown, unset)
+
+
+def _may_be_null(annotation: Any) -> bool:
+    return get_origin(annotation) in (Union, UnionType) and type(None) in get_args(annotation)
 
 
 def _choices(kind: Any) -> tuple[str, ...]:
@@ -168,7 +183,7 @@ def _read(annotation: Any, text: str) -> Any:
         raise ValueError(f"At most {LONGEST_VALUE} characters.")
     kind = _bare(annotation)
     if kind is bool:
-        return text == "true"
+        return text in (_TICKED, _YES)
     if kind is int:
         if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20):
             raise ValueError("A whole number.")

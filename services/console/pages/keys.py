@@ -24,7 +24,7 @@ CREATE = Action(
     path="/keys/create",
     operation=o.CREATE_KEY,
     effect="Makes a key of a partner, named by its tenant, or of one customer. It works at once; its secret is shown"
-    " once.",
+    " once. By default a key that is made in production requires an Idempotency-Key of each write.",
     done="The key is created.",
     shown=SECRET,
     lost="Without the answer the secret of a new key is lost: if the list has the key, revoke it and create another.",

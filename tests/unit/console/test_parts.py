@@ -154,6 +154,19 @@ def test_a_form_follows_from_the_command() -> None:
     assert fields["allowed_networks"].default == ""
 
 
+@pytest.mark.parametrize(("chosen", "given"), [("", None), ("yes", True), ("no", False)])
+def test_a_flag_whose_absence_has_a_meaning_is_a_choice_of_three(
+    chosen: str, given: bool | None
+) -> None:
+    typed = {"family": "partner", "tenant": "acme", "reason": "Why."}
+    [field] = [each for each in fields_of(CreateKey) if each.name == "require_idempotency_key"]
+
+    made = command_of(CreateKey, {**typed, field.name: chosen})
+
+    assert (field.widget, field.choices, field.unset) == (Widget.CHOICE, ("yes", "no"), "Default")
+    assert made.require_idempotency_key is given
+
+
 def test_what_is_typed_becomes_a_command() -> None:
     typed = {
         "family": "partner",
