@@ -24,6 +24,8 @@ RETRY = Action(
     carries=("service",),
     effect="Has the command driven now. Of those that must be in order it becomes the last.",
     done="The command is driven.",
+    # Not the page of the command, which it has no more once it has succeeded.
+    then="/commands",
 )
 ABANDON = Action(
     title="Abandon",

@@ -17,7 +17,7 @@ from libs.contracts.errors import (
     ProviderTimeout,
     Unavailable,
 )
-from libs.contracts.operating.commands import GET_COMMAND
+from libs.contracts.operating.commands import GET_COMMAND, LIST_COMMANDS, RETRY_COMMAND
 from libs.contracts.operating.customers import GET_CUSTOMER
 from libs.contracts.operating.differences import (
     EXPLAIN_DIFFERENCE,
@@ -44,6 +44,7 @@ from libs.contracts.operating.restores import (
     RestoreDecided,
 )
 from libs.contracts.operating.saga_steps import LIST_STEPS
+from libs.contracts.operating.services import Gathered
 from libs.contracts.operating.webhooks import (
     GET_SUBSCRIPTION,
     RECOVER,
@@ -64,6 +65,7 @@ from tests.unit.console.gateway_double import AT
 from tests.unit.console.samples import (
     CUSTOMER_ID,
     WIRE_ID,
+    command,
     customer_with,
     gateway,
     saga_step,
@@ -167,6 +169,20 @@ async def test_a_submitted_wire_is_resolved_where_the_bank_shows_a_later_state(
         page = await browser.get(f"/wires/{WIRE_ID}")
 
     assert (f'href="{RESOLVE}"' in page.text) is is_offered
+
+
+async def test_a_retry_leads_to_the_list_since_the_command_may_be_final_by_then() -> None:
+    double = gateway()
+    double.answer(GET_COMMAND, NotFound())
+    double.answer(RETRY_COMMAND, command())
+    double.answer(LIST_COMMANDS, Gathered(items=[], unreachable=[]))
+    async with console(double) as browser:
+        path = f"/commands/{WIRE_ID}/retry?service=payments"
+        done = await browser.post(path, {"reason": "The bank is back."})
+        after = await browser.get(done.location or "")
+
+    assert done.location == "/commands"
+    assert "The command is driven." in after.text
 
 
 async def test_what_was_done_is_said_on_its_own_page_alone() -> None:
