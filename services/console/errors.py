@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 
 import structlog
@@ -17,6 +18,8 @@ _SENTENCES = {
     HTTPStatus.METHOD_NOT_ALLOWED: "This page cannot be sent to.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The form is too large.",
 }
+_PASSED_ON = ("Allow", "Retry-After")
+"""Headers of an error that its page has, too."""
 _log = structlog.get_logger("console")
 
 
@@ -25,14 +28,15 @@ def as_pages(renderer: Renderer) -> Middleware:
 
     @web.middleware
     async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        given: Mapping[str, str] = {}
         try:
             return await handler(request)
         except BanksideError as error:
             if request.writer.output_size:
                 raise
-            status, said = error.status, sentence(error)
+            status, said, given = error.status, sentence(error), error.headers
         except web.HTTPException as error:
-            status = error.status
+            status, given = error.status, error.headers
             said = _SENTENCES.get(HTTPStatus(status), error.text or error.reason)
         except Exception as error:
             _log.exception("page_failed", path=request.path, error=type(error).__name__)
@@ -42,6 +46,8 @@ def as_pages(renderer: Renderer) -> Middleware:
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "The console failed at this page; its log says why.",
             )
-        return renderer.page(request, "error.html", status=status, said=said)
+        page = renderer.page(request, "error.html", status=status, said=said)
+        page.headers.update({name: given[name] for name in _PASSED_ON if name in given})
+        return page
 
     return check

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from libs.contracts.errors import InvalidState, SessionEnded
+from libs.contracts.errors import InvalidState, RateLimited, SessionEnded
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.sessions import (
     CONFIRM_ENROLMENT,
@@ -16,7 +16,7 @@ from libs.contracts.operating.sessions import (
     GetSession,
     SessionView,
 )
-from libs.contracts.operating.wires import LIST_WIRES, RESOLVE_WIRE
+from libs.contracts.operating.wires import GET_WIRE, LIST_WIRES, RESOLVE_WIRE
 from libs.contracts.principal import Role
 from services.console.assets import Assets
 from services.console.security import csrf_token
@@ -69,6 +69,17 @@ async def test_pages_have_no_code_and_no_styles_of_their_own() -> None:
         assert re.findall(r"<script([^>]*)>", page) == [
             f' src="{Assets().address(name)}" defer' for name in ("htmx.min.js", "forms.js")
         ]
+
+
+async def test_the_page_of_an_error_says_when_to_try_again_and_what_is_allowed() -> None:
+    double = gateway()
+    double.answer(GET_WIRE, RateLimited(headers={"Retry-After": "7"}))
+    async with console(double) as browser:
+        limited = await browser.get(f"/wires/{WIRE_ID}")
+        not_allowed = await browser.post("/wires", {})
+
+    assert (limited.status, limited.headers["Retry-After"]) == (429, "7")
+    assert (not_allowed.status, not_allowed.headers["Allow"]) == (405, "GET,HEAD")
 
 
 async def test_a_request_for_another_host_is_refused() -> None:
