@@ -13,10 +13,11 @@ from tests.support.live import Live
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+LONGEST_SEARCH = "n" * 128
 PAGES = (
     *("/", "/customers", "/wires", "/subscriptions", "/events", "/differences", "/reconciliation"),
     *("/commands", "/saga-steps", "/dead-letters", "/feeds", "/restores", "/keys", "/operators"),
-    *("/audit", "/keys/create", "/search?q=none"),
+    *("/audit", "/keys/create", "/search?q=none", f"/search?q={LONGEST_SEARCH}"),
 )
 FINDINGS = (Path(__file__).parent / "findings.js").read_text()
 """A function that returns what of a page is not as it must be, each with a sentence."""
