@@ -20,6 +20,7 @@ from services.console.failures import sentence, wrong_values
 from services.console.forms import PAGING, Field, WrongValues, command_of, filters_of
 from services.console.gateway import OperatorApi
 from services.console.rendering import Renderer
+from services.console.sessions import CSV
 from services.console.values import Cell, Kind, cell, label, plain, read
 from services.console.visits import visit_of
 
@@ -120,7 +121,7 @@ class Lists:
             return await self._csv(request, page)
 
         router.add_get(page.path, shown)
-        router.add_get(f"{page.path}.csv", exported)
+        router.add_get(f"{page.path}{CSV}", exported)
 
     async def _page(self, request: web.Request, page: ListPage) -> web.Response:
         visit = visit_of(request)
@@ -151,7 +152,7 @@ class Lists:
             problems=problems,
             next_link=f"{path}?{urlencode(chosen | {'after': table.next})}" if table.next else None,
             first_link=f"{path}?{urlencode(chosen)}" if typed.get("after") else None,
-            csv_link=f"{path}.csv?{urlencode(chosen)}",
+            csv_link=f"{path}{CSV}?{urlencode(chosen)}",
             make=[
                 (action, action.path) for action in page.make if may(visit.role, action.operation)
             ],

@@ -33,6 +33,8 @@ from services.console.visits import VISIT, Visit
 LOG_IN = "/login"
 ENROL = "/login/enrol"
 LOG_OUT = "/logout"
+CSV = ".csv"
+"""How the paths of exports end."""
 OPEN = (LOG_IN, LOG_OUT, "/static/")
 """Where paths begin that need no session; those that change something check their forms themselves."""
 CACHED = 1024
@@ -178,7 +180,7 @@ def to_log_in(request: web.Request) -> web.Response:
     """The way back to this page leads over the log-in."""
     path = LOG_IN
     if request.method in SAFE_METHODS and request.path != "/":
-        path += f"?next={quote(request.path_qs, safe='')}"
+        path += f"?next={quote(own_path(request.path_qs), safe='')}"
     if "HX-Request" in request.headers:
         return web.Response(status=204, headers={"HX-Redirect": LOG_IN})
     return see_other(path)
@@ -189,6 +191,11 @@ def see_other(path: str) -> web.Response:
 
 
 def own_path(candidate: str) -> str:
-    """A path of this console to go on at; `/` for everything else, such as another site's address."""
+    """A page of this console to go on at: of a CSV export its list, since a log-in that leads to a download leaves its
+    own page standing. `/` for everything else, such as another site's address.
+    """
     is_own = candidate.startswith("/") and not candidate.startswith(("//", "/\\", LOG_IN))
-    return candidate if is_own and candidate.isprintable() and "\\" not in candidate else "/"
+    if not (is_own and candidate.isprintable() and "\\" not in candidate):
+        return "/"
+    path, mark, query = candidate.partition("?")
+    return f"{path.removesuffix(CSV)}{mark}{query}"

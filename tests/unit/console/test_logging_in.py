@@ -256,6 +256,8 @@ async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> 
     ("asked", "followed"),
     [
         ("/wires?state=submitted", "/wires?state=submitted"),
+        ("/wires.csv?state=submitted&tenant=a.csv", "/wires?state=submitted&tenant=a.csv"),
+        ("/search?q=a.csv", "/search?q=a.csv"),
         ("//elsewhere.example/", "/"),
         ("/\\elsewhere.example", "/"),
         ("https://elsewhere.example", "/"),

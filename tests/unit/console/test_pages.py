@@ -116,6 +116,17 @@ async def test_a_list_says_by_which_column_it_is_sorted(path: str, column: str |
     assert found == ([column] if column else [])
 
 
+async def test_the_link_to_an_export_lets_a_browser_show_another_page_in_its_place() -> None:
+    """A click on a link with `download` stores the log-in as a file once the session has ended."""
+    double = gateway()
+    async with console(double) as browser:
+        page = await browser.get("/wires?tenant=acme")
+
+    [link] = re.findall(r'<a [^>]*id="csv"[^>]*>', page.text)
+    assert 'href="/wires.csv?tenant=acme"' in link
+    assert "download" not in link
+
+
 async def test_values_that_no_filter_takes_are_said_beside_it() -> None:
     double = gateway()
     async with console(double) as browser:
