@@ -23,8 +23,8 @@ C = TypeVar("C", bound=Command)
 REASON = "reason"
 PAGING = frozenset({"limit", "after", "order"})
 LONGEST_VALUE = 4096
-_TICKED = "true"
 _YES, _NO = "yes", "no"
+_FLAGS = {"true": True, "false": False, _YES: True, _NO: False}
 _NUMBER = re.compile(r"-?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?")
 
 
@@ -59,8 +59,13 @@ class WrongValues(Exception):
     """What was typed is no command. `problems`: sentences by field; those of no one field have the name ``."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
-        super().__init__("; ".join(problems.values()))
+        super().__init__(" ".join(said(name, problem) for name, problem in problems.items()))
         self.problems = dict(problems)
+
+
+def said(name: str, problem: str) -> str:
+    """A problem away from its field."""
+    return f"{label(name)}: {problem}" if name else problem
 
 
 def fields_of(command: type[Command], without: Iterable[str] = ()) -> tuple[Field, ...]:
@@ -183,7 +188,9 @@ def _read(annotation: Any, text: str) -> Any:
         raise ValueError(f"At most {LONGEST_VALUE} characters.")
     kind = _bare(annotation)
     if kind is bool:
-        return text in (_TICKED, _YES)
+        if text not in _FLAGS:
+            raise ValueError("Yes or no.")
+        return _FLAGS[text]
     if kind is int:
         if not (text.isascii() and text.removeprefix("-").isdigit() and len(text) < 20):
             raise ValueError("A whole number.")
@@ -197,6 +204,9 @@ def _read(annotation: Any, text: str) -> Any:
             return decode_request(text.encode())
         except ValueError:
             raise ValueError("A JSON object.") from None
+    choices = _choices(kind)
+    if choices and text not in choices:
+        raise ValueError(f"One of: {', '.join(choices)}.")
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(text)
     return text

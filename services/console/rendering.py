@@ -18,6 +18,7 @@ from services.console.assets import Assets
 from services.console.cookies import Cookies
 from services.console.declarations import Subject, may, places_of
 from services.console.failures import does_not_answer
+from services.console.forms import said
 from services.console.security import csrf_token
 from services.console.values import age, cell, label, plain
 from services.console.visits import VISIT
@@ -60,6 +61,7 @@ class Renderer:
             "does_not_answer": does_not_answer,
             "label": label,
             "plain": plain,
+            "said": said,
         }
         self._environment.globals |= {
             "asset": assets.address,

@@ -137,6 +137,18 @@ async def test_values_that_no_filter_takes_are_said_beside_it() -> None:
     assert double.commands(LIST_WIRES) == []
 
 
+async def test_a_problem_of_what_is_no_filter_names_it() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        page = await browser.get("/wires?limit=ten")
+        export = await browser.get("/wires.csv?state=foo")
+
+    assert (page.status, export.status) == (422, 422)
+    assert "Limit: A whole number." in page.text
+    assert "State: One of: " in export.text
+    assert "WireState" not in export.text
+
+
 async def test_a_service_that_does_not_answer_is_said_and_the_page_stays() -> None:
     double = gateway()
     double.answer(LIST_WIRES, ProviderTimeout())

@@ -12,6 +12,7 @@ import pytest
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import ProviderTimeout, Unavailable
+from libs.contracts.operating.commands import ListCommandsOf
 from libs.contracts.operating.customers import OperatorPerson
 from libs.contracts.operating.keys import CreateKey, RotateKey
 from libs.contracts.operating.overview import (
@@ -24,6 +25,7 @@ from libs.contracts.operating.overview import (
 )
 from libs.contracts.operating.saga_steps import ResolveStep, StepResolution
 from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, QueuedMessages, Traffic
+from libs.contracts.operating.wires import ListOperatorWires
 from libs.contracts.principal import Role, Scope
 from services.console import csv_export
 from services.console.charts import chart
@@ -213,6 +215,27 @@ def test_a_problem_is_said_at_its_field(typed: dict[str, str], problem: str) -> 
         command_of(ResolveStep, {"saga_id": "s", "step": "core", "reason": "Why.", **typed})
 
     assert problem in wrong.value.problems
+
+
+def test_a_problem_is_said_without_the_words_of_the_program() -> None:
+    typed = {"state": "foo", "unknown": "maybe", "limit": "ten", "order": "by name"}
+
+    with pytest.raises(WrongValues) as wrong:
+        command_of(ListOperatorWires, typed)
+
+    problems = wrong.value.problems
+    assert problems["state"].startswith("One of: pending_")
+    assert problems["unknown"] == "Yes or no."
+    assert problems["limit"] == "A whole number."
+    assert problems["order"] == "One of: newest, oldest."
+    assert "Limit: A whole number." in str(wrong.value)
+
+
+def test_a_service_that_there_is_not_is_answered_with_those_that_there_are() -> None:
+    with pytest.raises(WrongValues) as wrong:
+        command_of(ListCommandsOf, {"service": "bank"})
+
+    assert wrong.value.problems == {"service": "One of: onboarding, payments, webhook_dispatcher."}
 
 
 def test_a_field_that_the_wire_calls_otherwise_is_typed_by_its_own_name() -> None:
