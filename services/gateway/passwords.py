@@ -2,11 +2,15 @@
 
 One hash takes 64 MiB and a tenth of a second, so that a stolen table is dear to search; a process computes no more than
 `AT_ONCE` side by side, and lets no more than `WAITING` wait.
+
+Passwords are hashed in Unicode's normal form C (RFC 8265, section 4.2): one keyboard sends an accented letter as one
+character, another as two.
 """
 
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -33,7 +37,7 @@ class Passwords:
 
     async def hashed(self, password: str) -> str:
         """Raises Unavailable: too many wait."""
-        return await self._in_turn(lambda: self._hasher.hash(password))
+        return await self._in_turn(lambda: self._hasher.hash(_composed(password)))
 
     async def matches(self, stored: str | None, password: str) -> bool:
         """Whether it is the password; without a stored one the work is the same.
@@ -49,8 +53,13 @@ class Passwords:
         return await self._in_turn(lambda: self._verify(stored, password))
 
     def _verify(self, stored: str, password: str) -> bool:
+        """Hashes of earlier releases are of the text as it was typed, which is tried only where it differs."""
+        texts = dict.fromkeys((_composed(password), password))
+        return any(self._is_hash_of(stored, text) for text in texts)
+
+    def _is_hash_of(self, stored: str, text: str) -> bool:
         try:
-            return self._hasher.verify(stored, password)
+            return self._hasher.verify(stored, text)
         except (VerificationError, InvalidHashError):
             return False
 
@@ -68,3 +77,7 @@ class Passwords:
                     await asyncio.wait({hashing})
         finally:
             self._waiting -= 1
+
+
+def _composed(password: str) -> str:
+    return unicodedata.normalize("NFC", password)
