@@ -19,7 +19,7 @@ DECIDED = frozenset(
 """By an error of these types Increase has looked at the request and said no to it."""
 
 LONGEST_REST = timedelta(seconds=30)
-"""A 429 that asks for more counts as one that asks for this: a header must not keep a bank away for a day."""
+"""A 429 that asks for more counts as one that asks for this: an answer must not keep a bank away for a day."""
 
 
 class KeyUsed(ProviderRefusal):
@@ -50,9 +50,7 @@ def _of_status(
     if status >= 500:
         return AttemptFailed(Failure.SERVER_ERROR, status)
     if status == RATE_LIMITED:
-        now = datetime.now(UTC)
-        later = retry_after(headers.get("Retry-After"), now, LONGEST_REST)
-        seconds = (later - now).total_seconds() if later else None
+        seconds = _rest_seconds(body, headers)
         return AttemptFailed(Failure.TURNED_AWAY, status, retry_after_seconds=seconds)
     if status in NO_DECISION:
         return AttemptFailed(Failure.TURNED_AWAY, status)
@@ -64,6 +62,19 @@ def _of_status(
         case _:
             # Not of Increase's error shape: a proxy may have answered.
             return AttemptFailed(Failure.UNREADABLE, status)
+
+
+def _rest_seconds(body: object, headers: Mapping[str, str]) -> float | None:
+    """How long a 429 wants no request: its header says it, else its body, where Increase documents it."""
+    now = datetime.now(UTC)
+    later = retry_after(headers.get("Retry-After"), now, LONGEST_REST)
+    if later is not None:
+        return (later - now).total_seconds()
+    match body:
+        case {"retry_after": int(seconds)} if seconds > 0 and not isinstance(seconds, bool):
+            return min(seconds, LONGEST_REST.total_seconds())
+        case _:
+            return None
 
 
 def _sentence(body: object) -> str:

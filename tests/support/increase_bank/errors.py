@@ -90,8 +90,9 @@ class RateLimited(ApiError):
     type = "rate_limited_error"
     title = "Too many requests."
 
-    def __init__(self, retry_after: int) -> None:
+    def __init__(self, retry_after: int, *, has_header: bool = True) -> None:
         super().__init__(None, retry_after=retry_after)
+        self.has_header = has_header
 
 
 class InternalError(ApiError):

@@ -3,7 +3,7 @@
 | kind | what happens |
 |---|---|
 | `latency` | waits `milliseconds` before anything else |
-| `rate_limit` | 429 with `Retry-After`, no effect |
+| `rate_limit` | 429, no effect; `retry_after` is in its body and, where `has_header`, in `Retry-After` |
 | `refuse` | a definite no without effect: 409 `invalid_operation_error` (403 for a GET) |
 | `error` | 500 before any effect |
 | `drop` | the connection is closed before any effect |
@@ -45,6 +45,7 @@ class FaultRule(BaseModel):
     kind: FaultKind
     milliseconds: float | None = Field(default=None, ge=0, le=600_000)
     retry_after: int = Field(default=1, ge=0, le=3600)
+    has_header: bool = True
     probability: float = Field(default=1.0, ge=0, le=1)
     times: int | None = Field(default=None, ge=1)
 

@@ -92,7 +92,7 @@ def handler(
 
 def refusal(error: ApiError) -> web.Response:
     headers = {}
-    if isinstance(error, RateLimited):
+    if isinstance(error, RateLimited) and error.has_header:
         headers["Retry-After"] = str(error.fields["retry_after"])
     return web.Response(
         status=error.status,
@@ -137,7 +137,7 @@ async def _faults_before(bank: Bank, operation: Operation) -> None:
         await asyncio.sleep((slow.milliseconds or 0) / 1000)
     limited = faults.struck(name, "rate_limit")
     if limited is not None:
-        raise RateLimited(limited.retry_after)
+        raise RateLimited(limited.retry_after, has_header=limited.has_header)
     if faults.struck(name, "refuse") is not None:
         if operation.method == "GET":
             raise InsufficientPermissions("A test ordered this refusal.")

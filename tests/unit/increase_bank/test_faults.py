@@ -67,15 +67,17 @@ async def test_each_fault_has_its_answer_and_its_effect(
     assert await made() == [again.id]
 
 
+@pytest.mark.parametrize(("has_header", "header"), [(True, "7"), (False, None)])
 async def test_a_rate_limit_says_when_to_come_again(
-    running: RunningBank, increase: AsyncIncrease
+    running: RunningBank, increase: AsyncIncrease, has_header: bool, header: str | None
 ) -> None:
-    running.bank.faults.put(FaultRule(kind="rate_limit", retry_after=7))
+    running.bank.faults.put(FaultRule(kind="rate_limit", retry_after=7, has_header=has_header))
 
     with pytest.raises(RateLimitError) as limited:
         await increase.groups.retrieve()
 
-    assert limited.value.response.headers["Retry-After"] == "7"
+    assert limited.value.response.headers.get("Retry-After") == header
+    assert limited.value.response.json()["retry_after"] == 7
 
 
 async def test_what_was_acknowledged_survives_a_restart(tmp_path: Path) -> None:

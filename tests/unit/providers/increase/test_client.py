@@ -66,21 +66,45 @@ async def test_a_read_without_an_answer_ends_by_an_error_of_ours(
         await read(increase)
 
 
-def limits(seconds: int) -> Answer:
+def limits(seconds: object, body: object = None) -> Answer:
+    """In the header and the body of a 429, if at all."""
+
     async def answer(_: web.Request) -> web.StreamResponse:
-        return web.Response(status=429, text="{}", headers={"Retry-After": str(seconds)})
+        headers = {} if seconds is None else {"Retry-After": str(seconds)}
+        error = {"type": "rate_limited_error", "title": "No.", "retry_after": body}
+        return web.json_response(error, status=429, headers=headers)
 
     return answer
 
 
+@pytest.mark.parametrize(
+    "limited",
+    [limits(86_400), limits(None, 86_400), limits("soon", 10**30), limits(0, 86_400)],
+    ids=["header", "body", "header that says nothing", "header of no time"],
+)
 async def test_reads_rest_for_as_long_as_a_429_asks_within_a_bound(
-    provider: Provider, increase: IncreaseClient, monkeypatch: pytest.MonkeyPatch
+    provider: Provider,
+    increase: IncreaseClient,
+    monkeypatch: pytest.MonkeyPatch,
+    limited: Answer,
 ) -> None:
     monkeypatch.setattr(refusals, "LONGEST_REST", timedelta(milliseconds=100))
-    provider.answers = [limits(86_400), shows(wire_transfer(None))]
+    provider.answers = [limited, shows(wire_transfer(None))]
 
     assert await read(increase) == "wire_transfer_1"
     assert provider.requests == [READ] * 2
+
+
+@pytest.mark.parametrize("seconds", [None, 0, -5, 0.5, "7", True])
+async def test_a_429_that_asks_for_no_time_in_its_body_is_not_read_again(
+    provider: Provider, increase: IncreaseClient, seconds: object
+) -> None:
+    provider.answers = [limits(None, seconds)]
+
+    with pytest.raises(Unavailable):
+        await read(increase)
+
+    assert provider.requests == [READ]
 
 
 async def test_while_reads_rest_none_is_sent_and_writes_are(
