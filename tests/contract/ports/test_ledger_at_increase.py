@@ -13,8 +13,8 @@ import aiohttp
 import pytest
 
 from libs.contracts.ach import AchRequest, ListAchRequests
-from libs.contracts.deposit_locations import ListDepositLocations
-from libs.contracts.errors import ProviderError
+from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
+from libs.contracts.errors import ProviderError, Unavailable
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
@@ -23,10 +23,11 @@ from libs.providers.increase.wires import retrieve_wire
 from services.ledger_read.adapters.increase.composition import open_role
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
-from services.ledger_read.models import Posting
+from services.ledger_read.models import Page, Posting
 from services.ledger_read.ports import CursorRefused
 from tests.contract.ports.increase_ledger import READER, IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
+from tests.support.increase_bank import intrafi
 from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_clients import link_external, send_wire
 from tests.support.metrics import value_of
@@ -335,6 +336,51 @@ async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_rea
 
     assert (again, again.total) == (first, 1)
     assert sum(row.balance for row in again.rows) == Decimal("1000.00")
+
+
+INTRAFI = "GET /accounts/{id}/intrafi_balance"
+THURSDAY = WEDNESDAY + timedelta(days=1)
+
+
+async def load_of(
+    bank: IncreaseLedgerBank, opened: Opened, day: date, page: int = 1
+) -> Page[DepositLocation]:
+    command = ListDepositLocations(account_id=opened.account_id, load_date=day, page=page)
+    return await bank.ledger.deposit_locations(command, soon())
+
+
+async def test_a_load_that_is_stored_is_answered_while_increase_fails(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LEDGER + ".today_at_the_bank", lambda: THURSDAY)
+    opened = await bank.open_funded_account()
+    await bank.sweep(opened, WEDNESDAY)
+    bank.running.bank.faults.put(FaultRule(operation=INTRAFI, kind="error"))
+
+    first = await load_of(bank, opened, WEDNESDAY)
+    asked = bank.running.bank.requests[INTRAFI]
+    second = await load_of(bank, opened, WEDNESDAY, page=2)
+    asked_of_the_second = bank.running.bank.requests[INTRAFI] - asked
+    with pytest.raises((ProviderError, Unavailable)):
+        await load_of(bank, opened, THURSDAY)
+
+    assert (first.as_of_date, first.total, len(first.rows)) == (WEDNESDAY, 1, 1)
+    assert (second.as_of_date, second.total, second.rows) == (WEDNESDAY, 1, [])
+    assert asked_of_the_second == 0
+
+
+async def test_reading_the_stored_load_of_the_day_before_stores_the_current_one(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = await bank.open_funded_account()
+    await bank.sweep(opened, WEDNESDAY)
+    for today in (THURSDAY, THURSDAY + timedelta(days=1)):
+        monkeypatch.setattr(LEDGER + ".today_at_the_bank", lambda day=today: day)
+        monkeypatch.setattr(intrafi, "business_day", lambda day=today: day)
+
+        found = await load_of(bank, opened, today - timedelta(days=1))
+
+        assert (found.as_of_date, found.total) == (today - timedelta(days=1), 1)
 
 
 async def test_a_wire_that_came_back_is_listed_with_its_return(bank: IncreaseLedgerBank) -> None:

@@ -9,12 +9,13 @@ from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
 from uuid import UUID, uuid4, uuid5
 
+import structlog
 from increase.types import AccountStatement, FileLink
 
 from libs.contracts.ach import AchRequest, AchStatus, ListAchRequests
 from libs.contracts.bank_days import today_at_the_bank
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
-from libs.contracts.errors import ProviderError
+from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
 from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
 from libs.contracts.statements import (
     ListStatements,
@@ -52,6 +53,10 @@ LINKS_AT_ONCE = 8
 LINK_SECONDS = 15 * 60
 """A file has one link for each such period of the clock; it ends with the period after it."""
 CONFLICT = 409
+RECENT = timedelta(days=7)
+"""A load of an earlier day is not Increase's current one."""
+SECONDS_BESIDE_A_STORED_LOAD = 2.0
+"""For Increase to tell its current load where a stored one is asked for."""
 PATH_SEGMENTS_REFUSED = {".", ".."}
 """Ids that would change the URL's path. The SDK raises ValueError for them, as for an answer that is no JSON."""
 NEAR_MIDNIGHT = timedelta(hours=12)
@@ -71,6 +76,7 @@ class IncreaseLedger:
         self._reader = reader
         self._loads = loads
         self._links = asyncio.Semaphore(LINKS_AT_ONCE)
+        self._log = structlog.get_logger("financial")
 
     async def ach_requests(self, command: ListAchRequests, deadline: float) -> list[AchRequest]:
         account_id = command.account_id
@@ -120,12 +126,21 @@ class IncreaseLedger:
     async def deposit_locations(
         self, command: ListDepositLocations, deadline: float
     ) -> Page[DepositLocation]:
-        """Increase has today's load only: each is stored when it is first read. Past ones come from there."""
-        today = today_at_the_bank()
-        if command.load_date is None or command.load_date >= today - timedelta(days=7):
-            load = await self._current_load(command.account_id, deadline)
-            if load is not None:
-                await self._loads.add(load)
+        """Increase has the current load only: each is stored when it is first read. Past ones come from there.
+
+        A stored load is answered whether or not Increase can be asked. The first page of a recent one still stores the
+        current load: a caller that asks each day for the load of the day before would find only every second one.
+        """
+        if command.load_date is not None:
+            stored = await self._loads.page(command)
+            is_recent = command.load_date >= today_at_the_bank() - RECENT
+            if stored.as_of_date is not None:
+                if is_recent and command.page == 1:
+                    await self._try_to_store_current_load(command.account_id, deadline)
+                return stored
+            if not is_recent:
+                return stored
+        await self._store_current_load(command.account_id, deadline)
         return await self._loads.page(command)
 
     async def settlement_calculations(
@@ -172,6 +187,20 @@ class IncreaseLedger:
                 return await create(uuid4())
         except NotKnown as error:
             raise ProviderError from error
+
+    async def _try_to_store_current_load(self, account_id: str, deadline: float) -> None:
+        try:
+            await self._store_current_load(
+                account_id, min(deadline, time.time() + SECONDS_BESIDE_A_STORED_LOAD)
+            )
+        except (ProviderTimeout, ProviderError, Unavailable) as error:
+            self._log.warning("current_load_not_stored", account_id=account_id, error=error.code)
+
+    async def _store_current_load(self, account_id: str, deadline: float) -> None:
+        """Raises ProviderTimeout, ProviderError, Unavailable: Increase does not say what it is."""
+        load = await self._current_load(account_id, deadline)
+        if load is not None:
+            await self._loads.add(load)
 
     async def _current_load(self, account_id: str, deadline: float) -> DepositLoad | None:
         """None when the account's deposits are not swept."""
