@@ -12,6 +12,8 @@ from libs.retry_after import retry_after
 
 KEY_USED = "idempotency_key_already_used_error"
 NOT_FOUND = "object_not_found_error"
+PRIVATE_FEATURE = "private_feature_error"
+"""A 403 that says nothing of the key: Increase has not enabled the feature. No write is decided by it."""
 RATE_LIMITED = 429
 DECIDED = frozenset(
     {"invalid_operation_error", "invalid_parameters_error", "malformed_request_error", NOT_FOUND}
@@ -52,7 +54,7 @@ def _of_status(
     if status == RATE_LIMITED:
         seconds = _rest_seconds(body, headers)
         return AttemptFailed(Failure.TURNED_AWAY, status, retry_after_seconds=seconds)
-    if status in NO_DECISION:
+    if status in NO_DECISION and not _is_private_feature(body):
         return AttemptFailed(Failure.TURNED_AWAY, status)
     match body:
         case {"type": str(kind), "resource_id": str(object_id)} if kind == KEY_USED:
@@ -62,6 +64,14 @@ def _of_status(
         case _:
             # Not of Increase's error shape: a proxy may have answered.
             return AttemptFailed(Failure.UNREADABLE, status)
+
+
+def _is_private_feature(body: object) -> bool:
+    match body:
+        case {"type": str(kind), "title": str()}:
+            return kind == PRIVATE_FEATURE
+        case _:
+            return False
 
 
 def _rest_seconds(body: object, headers: Mapping[str, str]) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
@@ -381,6 +382,21 @@ async def test_reading_the_stored_load_of_the_day_before_stores_the_current_one(
         found = await load_of(bank, opened, today - timedelta(days=1))
 
         assert (found.as_of_date, found.total) == (today - timedelta(days=1), 1)
+
+
+async def test_without_intrafi_at_increase_no_deposits_are_swept(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_funded_account()
+    bank.running.bank.faults.put(FaultRule(operation=INTRAFI, kind="private_feature"))
+
+    with capture_logs() as logs:
+        found = await bank.ledger.deposit_locations(
+            ListDepositLocations(account_id=opened.account_id), soon()
+        )
+
+    assert found == Page([], 0, None)
+    assert [(log["event"], log["code"]) for log in logs] == [
+        ("feature_not_enabled", "private_feature_error")
+    ]
 
 
 async def test_a_wire_that_came_back_is_listed_with_its_return(bank: IncreaseLedgerBank) -> None:

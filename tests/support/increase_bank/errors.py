@@ -58,6 +58,12 @@ class InsufficientPermissions(ApiError):
     title = "Your API key may not do this."
 
 
+class PrivateFeature(ApiError):
+    status = 403
+    type = "private_feature_error"
+    title = "This feature is not enabled for your group."
+
+
 class ObjectNotFound(ApiError):
     status = 404
     type = "object_not_found_error"

@@ -5,6 +5,7 @@
 | `latency` | waits `milliseconds` before anything else |
 | `rate_limit` | 429, no effect; `retry_after` is in its body and, where `has_header`, in `Retry-After` |
 | `refuse` | a definite no without effect: 409 `invalid_operation_error` (403 for a GET) |
+| `private_feature` | 403 `private_feature_error`, no effect |
 | `error` | 500 before any effect |
 | `drop` | the connection is closed before any effect |
 | `duplicate_reply` | the request is handled twice; the second answer is sent |
@@ -26,6 +27,7 @@ FaultKind = Literal[
     "latency",
     "rate_limit",
     "refuse",
+    "private_feature",
     "error",
     "drop",
     "duplicate_reply",

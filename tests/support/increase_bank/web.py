@@ -23,6 +23,7 @@ from tests.support.increase_bank.errors import (
     InvalidParameters,
     KeyAlreadyUsed,
     MalformedRequest,
+    PrivateFeature,
     RateLimited,
 )
 from tests.support.increase_bank.faults import Faults
@@ -142,6 +143,8 @@ async def _faults_before(bank: Bank, operation: Operation) -> None:
         if operation.method == "GET":
             raise InsufficientPermissions("A test ordered this refusal.")
         raise InvalidOperation("A test ordered this refusal.")
+    if faults.struck(name, "private_feature") is not None:
+        raise PrivateFeature
     if faults.struck(name, "error") is not None:
         raise InternalError("A test ordered this error.")
     if faults.struck(name, "drop") is not None:

@@ -203,12 +203,13 @@ class IncreaseLedger:
             await self._loads.add(load)
 
     async def _current_load(self, account_id: str, deadline: float) -> DepositLoad | None:
-        """None when the account's deposits are not swept."""
+        """None when the account's deposits are not swept, also for want of the feature at Increase."""
         try:
             found = await self._reader.read(
                 "get_intrafi_balance",
                 lambda sdk: sdk.intrafi_balances.intrafi_balance(account_id),
                 deadline,
+                is_feature_optional=True,
             )
         except NotKnown:
             return None

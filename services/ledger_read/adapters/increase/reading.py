@@ -7,7 +7,7 @@ import structlog
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.client import AnswerT, Call, IncreaseClient
-from libs.providers.increase.refusals import NOT_FOUND
+from libs.providers.increase.refusals import NOT_FOUND, PRIVATE_FEATURE
 from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts, refused_read
 
 
@@ -16,8 +16,18 @@ class Reader:
         self.client = client
         self._log = structlog.get_logger("financial")
 
-    async def read(self, operation: str, call: Call[AnswerT], deadline: float) -> AnswerT:
+    async def read(
+        self,
+        operation: str,
+        call: Call[AnswerT],
+        deadline: float,
+        *,
+        is_feature_optional: bool = False,
+    ) -> AnswerT:
         """
+        Args:
+            is_feature_optional: where Increase has not enabled the feature, there are none of its objects: NotKnown.
+
         Raises:
             NotKnown: there is no such object.
             ProviderTimeout, Unavailable, ProviderError: there is no usable answer.
@@ -25,7 +35,10 @@ class Reader:
         try:
             return await self.client.read(operation, call, deadline=deadline)
         except ProviderRefusal as refusal:
-            is_not_known = refusal.code == NOT_FOUND
+            lacks_feature = is_feature_optional and refusal.code == PRIVATE_FEATURE
+            if lacks_feature:
+                self._log.warning("feature_not_enabled", operation=operation, code=refusal.code)
+            is_not_known = refusal.code == NOT_FOUND or lacks_feature
             raise refused_read(operation, refusal, is_not_known=is_not_known) from refusal
 
     async def of_account(

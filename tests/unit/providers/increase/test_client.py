@@ -54,6 +54,9 @@ async def test_a_read_is_tried_again(provider: Provider, increase: IncreaseClien
         (refuses(408, "object_not_found_error"), Unavailable),
         (refuses(425, "invalid_operation_error"), Unavailable),
         (refuses(401, "invalid_api_key_error", reason="no_header"), Unavailable),
+        (refuses(403, "insufficient_permissions_error"), Unavailable),
+        (says(403, '{"type": "private_feature_error"}'), Unavailable),
+        (refuses(403, "private_feature_error"), ProviderRefusal),
         (refuses(404, "object_not_found_error"), ProviderRefusal),
     ],
 )

@@ -104,6 +104,7 @@ async def test_a_write_is_sent_once_under_its_key(
         refuses(401, "invalid_api_key_error", reason="deleted_credential"),
         refuses(403, "insufficient_permissions_error"),
         refuses(403, "environment_mismatch_error"),
+        refuses(403, "private_feature_error"),
         refuses(404, "api_method_not_found_error"),
         refuses(408, "invalid_operation_error"),
         refuses(425, "invalid_operation_error"),
