@@ -14,6 +14,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from libs.contracts.ach import AchRequest, ListAchRequests
+from libs.contracts.bank_days import today_at_the_bank
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
 from libs.contracts.errors import ProviderError, Unavailable
 from libs.contracts.statements import ListStatements
@@ -118,16 +119,19 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
     opened = await bank.open_account()
     account_id = opened.account_id
     numbers = await bank.increase.account_numbers.list(account_id=account_id)
-    for cents in (150, 27):
+    year = today_at_the_bank().year
+    for cents, end in [(900, (year - 1, 12, 31)), (150, (year, 1, 31)), (27, (year, 2, 28))]:
         await bank.increase.simulations.interest_payments.create(
-            account_id=account_id, amount=cents
+            account_id=account_id,
+            amount=cents,
+            period_end=datetime(*end, 23, 59, 59, tzinfo=UTC),
         )
     await bank.increase.account_numbers.create(
         account_id=account_id, name="Another", idempotency_key=uuid.uuid4().hex
     )
 
     account = await bank.financial.account(account_id, soon())
-    [newest, _] = await transactions(bank, opened)
+    [newest, *_] = await transactions(bank, opened)
 
     assert (account.account_number, account.account_title) == (
         numbers.data[0].account_number,

@@ -47,6 +47,7 @@ async def pay_interest(
     cents: int,
     at: datetime,
     accrued_on: str | None = None,
+    period_end: datetime | None = None,
 ) -> None:
     store = bank.running.bank.store
     with pytest.MonkeyPatch.context() as patch:
@@ -55,6 +56,7 @@ async def pay_interest(
             account_id=account_id,
             amount=cents,
             accrued_on_account_id=accrued_on or account_id,
+            period_end=period_end or at + timedelta(days=14),
         )
 
 
@@ -66,7 +68,9 @@ async def test_they_are_read_by_the_page_as_each_is_by_itself(
     today = today_at_the_bank()
     new_year = datetime(today.year, 1, 1, tzinfo=BANK_ZONE)
     this_month = new_year.replace(month=today.month)
-    await pay_interest(bank, first, 1_000, new_year - timedelta(seconds=1))
+    end_of_december = datetime(today.year - 1, 12, 31, 23, 59, 59, tzinfo=UTC)
+    for at in (new_year - timedelta(seconds=1), new_year + timedelta(hours=2)):
+        await pay_interest(bank, first, 1_000, at, period_end=end_of_december)
     await pay_interest(bank, first, 100, new_year)
     await pay_interest(bank, first, 20, this_month)
     await pay_interest(bank, second, 5, this_month, accrued_on=first)

@@ -231,6 +231,8 @@ class Control:
     async def book(self, request: web.Request) -> web.Response:
         order = await _order(request, PostingOrder)
         account_id = request.match_info["id"]
+        at = None if order.at is None else microseconds(order.at)
+        moment = self._store.now() if at is None else at
         with self._store.writing():
             account = self._store.get("account", account_id)
             posting_id = post(
@@ -238,9 +240,9 @@ class Control:
                 account_id,
                 order.amount,
                 order.category,
-                loose_details(order.category, order.amount, order.counterparty, account),
+                loose_details(order.category, order.amount, order.counterparty, account, moment),
                 description=order.description,
-                at=None if order.at is None else microseconds(order.at),
+                at=at,
             )
         return web.json_response({"id": posting_id})
 

@@ -16,8 +16,14 @@ LooseCategory = Literal[
 ]
 
 
-def loose_details(category: LooseCategory, amount: int, counterparty: str, account: Json) -> Json:
-    """The source's fields under its category. Amounts in it are unsigned, but for ACH."""
+def loose_details(
+    category: LooseCategory, amount: int, counterparty: str, account: Json, at: int
+) -> Json:
+    """The source's fields under its category. Amounts in it are unsigned, but for ACH.
+
+    Args:
+        at: of the posting, in microseconds.
+    """
     unsigned: Json = {"amount": abs(amount)}
     match category:
         case "inbound_wire_transfer":
@@ -32,8 +38,8 @@ def loose_details(category: LooseCategory, amount: int, counterparty: str, accou
             return unsigned | {
                 "accrued_on_account_id": account["id"],
                 "currency": "USD",
-                "period_end": timestamp(0),
-                "period_start": timestamp(0),
+                "period_end": timestamp(at),
+                "period_start": timestamp(at),
             }
         case "fee_payment":
             return unsigned | {

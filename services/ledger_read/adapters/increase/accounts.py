@@ -20,7 +20,7 @@ from libs.contracts.accounts import (
     LinkedExternalAccount,
     Money,
 )
-from libs.contracts.bank_days import BANK_ZONE
+from libs.contracts.bank_days import BANK_ZONE, today_at_the_bank
 from libs.contracts.errors import NotFound, ProviderError
 from libs.contracts.ownership import AccountHolder
 from libs.gathering import gather_or_cancel
@@ -34,7 +34,7 @@ from services.ledger_read.adapters.increase.postings import GROUP
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.increase.transactions import (
     INTEREST,
-    is_accrued_on_its_account,
+    is_earned_by_its_account,
     list_transactions,
 )
 from services.ledger_read.adapters.increase.whole_lists import Listed, WholeLists
@@ -178,13 +178,14 @@ class IncreaseFinancial:
 
     async def _interest(self, account_id: str, deadline: float) -> int:
         """In cents, of this year at the bank: a few postings, found without the account's history."""
-        since = datetime(datetime.now(BANK_ZONE).year, 1, 1, tzinfo=BANK_ZONE)
+        year = today_at_the_bank().year
+        since = datetime(year, 1, 1, tzinfo=BANK_ZONE)
         cents, cursor = 0, None
         while True:
             page = await list_transactions(
                 self._reader, account_id, cursor, deadline, categories=[INTEREST], since=since
             )
-            cents += sum(row.amount for row in page.rows if is_accrued_on_its_account(row))
+            cents += sum(row.amount for row in page.rows if is_earned_by_its_account(row, year))
             if page.next_cursor is None:
                 return cents
             if page.next_cursor == cursor:

@@ -33,6 +33,7 @@ from services.ledger_read.adapters.increase.ach_transfers import (
     list_ach_transfers,
     retrieve_ach_transfer,
 )
+from services.ledger_read.adapters.increase.periods import last_day
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import NotKnown
 from services.ledger_read.deposit_loads import DepositLoads
@@ -59,8 +60,6 @@ SECONDS_BESIDE_A_STORED_LOAD = 2.0
 """For Increase to tell its current load where a stored one is asked for."""
 PATH_SEGMENTS_REFUSED = {".", ".."}
 """Ids that would change the URL's path. The SDK raises ValueError for them, as for an answer that is no JSON."""
-NEAR_MIDNIGHT = timedelta(hours=12)
-"""A statement's period begins and ends at midnight, UTC or the bank's: this long before its end is its last day."""
 TOO_MANY_LINKS = (
     f"More than {MOST_LINKS} statements would be linked at once. Ask for fewer: by start_date and end_date, or by"
     " statement_id."
@@ -333,7 +332,7 @@ def statement_id_of(statement_id: str) -> UUID:
 
 def to_period(statement: AccountStatement) -> StatementPeriod:
     start = statement.statement_period_start.astimezone(UTC).date()
-    end = (statement.statement_period_end.astimezone(UTC) - NEAR_MIDNIGHT).date()
+    end = last_day(statement.statement_period_end)
     return StatementPeriod(
         statement_id=str(statement_id_of(statement.id)),
         start_date=start,

@@ -17,11 +17,15 @@ from increase.types.transaction_list_params import CreatedAt
 from libs.contracts.errors import ProviderError
 from libs.contracts.exact_json import decode
 from libs.providers.increase.lists import LARGEST_PAGE, CursorPage
+from services.ledger_read.adapters.increase.periods import last_day
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
 
 INTEREST = "interest_payment"
 WIRE = "wire_transfer_intention"
+
+
+_Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class ListedTransaction(msgspec.Struct, frozen=True):
@@ -31,7 +35,7 @@ class ListedTransaction(msgspec.Struct, frozen=True):
     account_id: str
     amount: int
     description: str
-    created_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    created_at: _Moment
     source: dict[str, Any]
 
     @property
@@ -52,10 +56,19 @@ class _Listed(msgspec.Struct):
     next_cursor: str | None
 
 
-def is_accrued_on_its_account(interest: ListedTransaction) -> bool:
-    """Whether it is interest of the account into which it was paid: Increase may pay it into another one."""
+def is_earned_by_its_account(interest: ListedTransaction, year: int) -> bool:
+    """Whether the account into which it was paid has earned it in this year.
+
+    Increase may pay it into another account. It pays on the first day of the next month: December's in the next year.
+    """
     account_id = interest.account_id
-    return bool(interest.details.get("accrued_on_account_id", account_id) == account_id)
+    if interest.details.get("accrued_on_account_id", account_id) != account_id:
+        return False
+    try:
+        end = msgspec.convert(interest.details.get("period_end"), _Moment)
+    except msgspec.ValidationError:
+        end = interest.created_at
+    return last_day(end).year == year
 
 
 async def list_transactions(

@@ -26,7 +26,7 @@ from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.increase.transactions import (
     INTEREST,
     ListedTransaction,
-    is_accrued_on_its_account,
+    is_earned_by_its_account,
     list_transactions,
 )
 
@@ -156,7 +156,7 @@ class WholeLists:
             if rows is None:
                 return
             for row in rows:
-                if is_accrued_on_its_account(row):
+                if is_earned_by_its_account(row, today.year):
                     cents[row.account_id] += row.amount
         listed.interest_cents = cents
 
