@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 from increase import AsyncIncrease, Omit, omit
@@ -23,11 +22,13 @@ TOO_MANY = "The account has more than 10,000 numbers."
 
 
 class AccountNumber(msgspec.Struct):
+    """`status`: payments can be made to a number that is `active`. Of the others Increase may add some."""
+
     id: str
     account_id: str
     account_number: str
     created_at: datetime
-    status: Literal["active", "disabled", "canceled"]
+    status: str
     idempotency_key: str | None = None
 
 

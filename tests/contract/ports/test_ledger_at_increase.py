@@ -147,6 +147,21 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
     assert newest.counterparty_name is not None
 
 
+async def test_the_status_of_its_number_keeps_no_account_from_being_read(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_account()
+    store = bank.running.bank.store
+    [number] = (await bank.increase.account_numbers.list(account_id=opened.account_id)).data
+    changed = store.get("account_number", number.id) | {"status": "of_a_later_release"}
+    store.save(changed, beyond_sdk=True)
+
+    balance = await bank.financial.balance(opened.account_id, soon())
+    account = await bank.financial.account(opened.account_id, soon())
+
+    assert balance.account_number == account.account_number == number.account_number
+
+
 async def test_interest_that_was_accrued_on_another_account_is_not_the_accounts(
     bank: IncreaseLedgerBank,
 ) -> None:

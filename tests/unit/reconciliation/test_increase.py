@@ -209,6 +209,35 @@ async def test_an_account_is_shown_with_the_number_that_it_got_first(bank: Bank)
     assert (found.status, closed.status) == ("open", "closed")
 
 
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [("active", "123456789"), ("disabled", ""), ("canceled", ""), ("of_a_later_release", "")],
+)
+async def test_a_number_to_which_no_payments_can_be_made_is_none(
+    provider: Provider, increase: IncreaseClient, status: str, shown: str
+) -> None:
+    account = {
+        "id": "account_1",
+        "created_at": "2026-03-02T15:00:00Z",
+        "entity_id": "entity_1",
+        "interest_rate": "0",
+        "name": "Operating",
+        "status": "open",
+    }
+    number = {
+        "id": "account_number_1",
+        "account_id": "account_1",
+        "account_number": "123456789",
+        "created_at": "2026-03-02T15:00:00Z",
+        "status": status,
+    }
+    provider.answers = [shows(account), shows({"data": [number], "next_cursor": None})]
+
+    [found] = await lists.accounts(increase).by_ids(["account_1"], soon())
+
+    assert found.account_number == shown
+
+
 async def test_external_accounts_have_numbers_and_status(bank: Bank) -> None:
     external = await link_external(bank.sdk)
     records = lists.external_accounts(bank.client)
