@@ -31,10 +31,10 @@ class WireReason(StrEnum):
 
     `account_closed`, `account_restricted`, `external_account_not_linked`, `insufficient_funds`: the bank refused the
     wire, or rejected it later, for that. `provider_refused`: for another reason; `reason_detail` has what the bank says
-    of it. `returned`: the receiving bank sent the money back; `reason_detail` likewise. `declined`: a second key or an
-    operator declined the wire. `approval_expired`: it was neither approved nor declined in time.
-    `canceled_by_operator`: before it was sent. `decided_by_operator`: an operator recorded what the bank had done with
-    it. Of the last two and of `declined`, the step's `comment` says why.
+    of it. `returned`: the receiving bank sent the money back; `reason_detail` likewise, and how much came back where it
+    is not all. `declined`: a second key or an operator declined the wire. `approval_expired`: it was neither approved
+    nor declined in time. `canceled_by_operator`: before it was sent. `decided_by_operator`: an operator recorded what
+    the bank had done with it. Of the last two and of `declined`, the step's `comment` says why.
     """
 
     ACCOUNT_CLOSED = "account_closed"

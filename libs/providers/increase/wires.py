@@ -23,8 +23,11 @@ class Cancellation(msgspec.Struct):
 
 
 class Reversal(msgspec.Struct):
+    """`amount` in cents: what came back, which may be a part of the wire's."""
+
     created_at: datetime
     description: str
+    amount: int | None = None
     return_reason_code_description: str | None = None
 
 

@@ -76,9 +76,9 @@ class IncreaseWireBank:
             if wire["status"] not in NOT_CARRIED_OUT
         ]
 
-    async def move(self, transaction_id: UUID, status: str) -> None:
+    async def move(self, transaction_id: UUID, status: str, **more: Any) -> None:
         page = await wires_having_key(self._sdk, str(transaction_id))
-        await self.order("POST", f"wires/{page.data[0].id}", status=status)
+        await self.order("POST", f"wires/{page.data[0].id}", status=status, **more)
 
     async def order(self, method: str, path: str, **body: Any) -> Any:
         """One request to the bank's own endpoints for tests."""

@@ -53,6 +53,7 @@ class WireOrder(Order):
         "canceled",
         "reversed",
     ]
+    came_back: int | None = Field(default=None, ge=1)
 
 
 class EntityOrder(Order):
@@ -209,7 +210,7 @@ class Control:
         with self._store.writing():
             wire = self._store.get(wires.KIND, request.match_info["id"])
             self._store.settled(wire["id"])
-            wires.move(self._store, wire, order.status)
+            wires.move(self._store, wire, order.status, order.came_back)
         return self._object(wires.KIND, wire["id"])
 
     async def decide_entity(self, request: web.Request) -> web.Response:

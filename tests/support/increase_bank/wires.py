@@ -138,11 +138,15 @@ def advance(store: Store, conduct: Conduct, wire_id: str) -> None:
         reverse(store, wire)
 
 
-def move(store: Store, wire: Json, status: str) -> None:
-    """Bring a wire to a status that may follow on its own, with what it does to the money. Raises InvalidOperation."""
+def move(store: Store, wire: Json, status: str, came_back: int | None = None) -> None:
+    """Bring a wire to a status that may follow on its own, with what it does to the money. Raises InvalidOperation.
+
+    Args:
+        came_back: as of `reverse`.
+    """
     previous = wire["status"]
     if status == "reversed":
-        reverse(store, wire)
+        reverse(store, wire, came_back)
         return
     if previous not in UNDECIDED and (previous, status) != ("submitted", "complete"):
         raise InvalidOperation(f"The wire transfer is {previous}.")
@@ -173,13 +177,18 @@ def _accountability() -> str:
     return f"{datetime.now(UTC):%Y%m%d}MMQFMP0P{uuid.uuid4().int % 10**6:06}"
 
 
-def reverse(store: Store, wire: Json) -> None:
-    """The other bank sends the money back. Raises InvalidOperation."""
+def reverse(store: Store, wire: Json, came_back: int | None = None) -> None:
+    """The other bank sends the money back. Raises InvalidOperation.
+
+    Args:
+        came_back: in cents; None: all of it.
+    """
+    amount = wire["amount"] if came_back is None else came_back
     if wire["status"] != "complete":
         raise InvalidOperation(f"The wire transfer is {wire['status']}, not complete.")
     now = timestamp(store.now())
     reversal: Json = {
-        "amount": wire["amount"],
+        "amount": amount,
         "created_at": now,
         "debtor_routing_number": wire["routing_number"],
         "description": "Inbound wire reversal",
@@ -197,7 +206,7 @@ def reverse(store: Store, wire: Json) -> None:
     reversal["transaction_id"] = post(
         store,
         wire["account_id"],
-        wire["amount"],
+        amount,
         "inbound_wire_reversal",
         reversal,
         description="Inbound wire reversal",

@@ -293,6 +293,26 @@ async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: IncreaseWir
     assert newest.ids == [str(wire.transaction_id)]
 
 
+async def test_of_a_wire_that_came_back_in_part_the_words_say_how_much(
+    bank: IncreaseWireBank,
+) -> None:
+    funded = await bank.open_funded(Decimal(1000))
+    wire = await new_wire(
+        bank,
+        amount=Decimal(1000),
+        sending_account_id=funded.account_id,
+        external_account_id=funded.external_account_id,
+    )
+    await send_until_known(bank, wire)
+    await bank.move(wire.transaction_id, "complete")
+
+    await bank.move(wire.transaction_id, "reversed", came_back=97_500)
+    *_, last = await all_entries(bank)
+
+    words = "975.00 of 1,000.00 came back: Invalid creditor account number."
+    assert (last.report.wire_state, last.report.reason) == (WireState.RETURNED, words)
+
+
 @pytest.mark.parametrize("resource_id", [None, "wire_transfer_1"])
 async def test_a_wire_in_a_status_of_a_later_release_is_shown_and_its_sending_stays_unknown(
     bank: IncreaseWireBank,

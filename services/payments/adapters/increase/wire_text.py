@@ -9,6 +9,7 @@ import unicodedata
 
 from anyascii import anyascii
 
+from libs.providers.increase.money import amount_of
 from libs.providers.increase.wires import Wire
 
 _NOT_CARRIED = re.compile(r"""[^ a-zA-Z0-9.?!,;:_/@\\&'"`~()<>#%+\-=$]""")
@@ -52,9 +53,13 @@ def _latin(character: str) -> str:
 
 
 def words_of(wire: Wire) -> str | None:
-    """Increase's words for why the wire is in its state, where it gives some."""
+    """Increase's words for why the wire is in its state, where it gives some; how much came back, if not all of it."""
     if wire.status in UNEXPLAINED:
         return wire.status
-    if wire.reversal is None:
+    reversal = wire.reversal
+    if reversal is None:
         return None
-    return wire.reversal.return_reason_code_description or wire.reversal.description
+    words = reversal.return_reason_code_description or reversal.description
+    if reversal.amount is None or reversal.amount == wire.amount:
+        return words
+    return f"{amount_of(reversal.amount):,} of {amount_of(wire.amount):,} came back: {words}"
