@@ -13,6 +13,13 @@ from increase import AsyncIncrease, Omit
 from libs.providers.increase.answers import read_answer
 
 
+class BankDetails(msgspec.Struct):
+    """Of an external account, with any status."""
+
+    account_number: str
+    routing_number: str
+
+
 class ExternalAccount(msgspec.Struct):
     id: str
     account_number: str
@@ -33,6 +40,11 @@ async def list_external_accounts(
 ) -> ExternalAccounts:
     answer = await sdk.external_accounts.with_raw_response.list(cursor=cursor, limit=limit)
     return read_answer(answer, ExternalAccounts)
+
+
+async def retrieve_bank_details(sdk: AsyncIncrease, external_account_id: str) -> BankDetails:
+    answer = await sdk.external_accounts.with_raw_response.retrieve(external_account_id)
+    return read_answer(answer, BankDetails)
 
 
 async def retrieve_external_account(

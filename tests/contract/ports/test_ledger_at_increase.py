@@ -162,6 +162,22 @@ async def test_the_status_of_its_number_keeps_no_account_from_being_read(
     assert balance.account_number == account.account_number == number.account_number
 
 
+async def test_an_external_account_is_read_with_any_status(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_account()
+    await bank.link(opened, "123456789012")
+    store = bank.running.bank.store
+    [made] = (await bank.increase.external_accounts.list()).data
+    changed = store.get("external_account", made.id) | {"status": "of_a_later_release"}
+    store.save(changed, beyond_sdk=True)
+
+    found = await bank.financial.external_account(opened.account_id, soon())
+
+    assert (found.external_account_number, found.external_institution_aba) == (
+        "123456789012",
+        "021000021",
+    )
+
+
 async def test_interest_that_was_accrued_on_another_account_is_not_the_accounts(
     bank: IncreaseLedgerBank,
 ) -> None:

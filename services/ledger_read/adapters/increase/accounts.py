@@ -27,7 +27,7 @@ from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.increase.accounts import Account as IncreaseAccount
 from libs.providers.increase.accounts import retrieve_account
-from libs.providers.increase.external_accounts import retrieve_external_account
+from libs.providers.increase.external_accounts import retrieve_bank_details
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.postings import GROUP
@@ -130,7 +130,7 @@ class IncreaseFinancial:
         try:
             found = await self._reader.read(
                 "get_external_account",
-                lambda sdk: retrieve_external_account(sdk, primary.external_account_id),
+                lambda sdk: retrieve_bank_details(sdk, primary.external_account_id),
                 deadline,
             )
         except NotKnown:
