@@ -138,6 +138,11 @@ class FakeProviders:
             ),
         )
 
+    @property
+    def open_customer_ids(self) -> list[str]:
+        """Of the records that core banking has of businesses and persons, and that are not closed."""
+        return [core_id for core_id, is_open in self._open_customers.items() if is_open]
+
     def says_now(self, identity_id: str, status: CustomerStatus) -> None:
         known = self.identities[identity_id]
         self.identities[identity_id] = msgspec.structs.replace(known, status=status)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import any_, bindparam, cast, exists, func, null, or_, select, update
+from sqlalchemy import any_, bindparam, cast, exists, func, null, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.customers import CustomerStatus
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.repository.sagas import saga_ids_of
+from services.onboarding.repository.step_cases import MAY_BE_AT_PROVIDER
 from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, inbox, saga_steps
 
@@ -43,7 +44,7 @@ _HAS_BEGUN_OPENING = select(
         customers.c.status.not_in([status.value for status in (CustomerStatus.PENDING, *FINAL)]),
         saga_steps.c.saga_id == customers.c.saga_id,
         saga_steps.c.command_id == inbox.c.command_id,
-        or_(saga_steps.c.state != "intended", saga_steps.c.first_sent_at.is_not(None)),
+        MAY_BE_AT_PROVIDER,
     )
 )
 

@@ -52,6 +52,10 @@ IS_UNKNOWN = and_(
     _T.first_sent_at.is_not(None),
     or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
+# A provider may know of the step. An earlier decision `absent` has cleared the sends of one that is resolved as `done`.
+MAY_BE_AT_PROVIDER = or_(
+    _T.state != "intended", _T.first_sent_at.is_not(None), _T.resolution == "done"
+)
 # A saga takes a decision over by the commit that ends the state.
 _CAN_BE_RESOLVED = and_(
     _T.state == literal("intended", literal_execute=True),

@@ -37,6 +37,7 @@ from libs.providers.writing import Earlier, with_lost_history
 from services.onboarding.repository.step_cases import (
     IS_THE_STEP,
     IS_UNKNOWN,
+    MAY_BE_AT_PROVIDER,
     is_refused_compensation,
 )
 from services.onboarding.repository.tenant_rows import json_of
@@ -152,14 +153,12 @@ _OF_ANOTHER_SAGA = select(
         or_(IS_UNKNOWN, _IS_LEFT_BY_ITS_COMMAND),
     )
 )
-_HAS_BEGUN = select(
-    exists().where(IS_THE_STEP, or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)))
-)
+_HAS_BEGUN = select(exists().where(IS_THE_STEP, MAY_BE_AT_PROVIDER))
 _HAS_SAGA_BEGUN = select(
     exists().where(
         _T.saga_id == bindparam("of_saga"),
         _T.tenant == bindparam("tenant"),
-        or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)),
+        MAY_BE_AT_PROVIDER,
     )
 )
 _REFUSAL = select(_T.refusal_code).where(

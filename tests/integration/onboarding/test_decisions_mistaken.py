@@ -10,11 +10,13 @@ import pytest
 from sqlalchemy.exc import IntegrityError
 
 from libs.contracts import onboarding_operations as table
-from libs.contracts.customers import AddExternalBankAccount
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness
+from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import InvalidState, NotFound, OutcomePending, ProviderRefused
 from libs.handling.commands import NeedsOperator
 from libs.persistence import inbox
 from libs.providers.outcomes import Absent, Reason, Refused, Unknown
+from services.onboarding.handlers import apply_decision
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import holders, step_cases
 from services.onboarding.repository.step_cases import Resolution
@@ -86,6 +88,15 @@ async def leave_unknown(handling: Handling, method: str) -> inbox.Leased:
     return leased
 
 
+async def lose_answer(handling: Handling, leased: inbox.Leased, body: Any) -> None:
+    """Drive a command of the customer until its next write, which is carried out, and of which no answer comes."""
+    await handling.order(leased)
+    handling.bank.loses_next_answer = True
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, body)
+    await rest(handling, leased)
+
+
 async def rest(handling: Handling, leased: inbox.Leased) -> None:
     async with handling.database.transaction() as connection:
         await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
@@ -98,8 +109,9 @@ async def claim_again(handling: Handling, leased: inbox.Leased) -> inbox.Leased:
 
 
 async def resolve_step_of(
-    handling: Handling, leased: inbox.Leased, step: str, result: dict[str, str]
+    handling: Handling, leased: inbox.Leased, step: str, result: dict[str, Any] | None
 ) -> None:
+    """As done with this answer; None: as absent."""
     saga_id: UUID = await handling.value(
         "SELECT DISTINCT saga_id FROM saga_steps WHERE command_id = :id", id=leased.command_id
     )
@@ -108,9 +120,9 @@ async def resolve_step_of(
         ANN,
         saga_id,
         step,
-        "done",
+        "absent" if result is None else "done",
         reason="seen at the bank",
-        transit_seconds=1.0,
+        transit_seconds=0.0,
         result=result,
     )
 
@@ -223,6 +235,49 @@ async def test_a_decision_that_was_not_acted_on_is_replaced(
     assert steps.write.calls == ["send"]
     row = await steps.row()
     assert (row.state, row.resolution, row.refusal_code) == ("done", "done", None)
+
+
+async def test_an_opening_whose_record_was_found_after_all_is_carried_on_before_a_denial(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    identity_id = await handling.identity_of("business")
+    decided = await handling.accept(apply_decision.OPERATION)
+    approved = {"identity_id": identity_id, "status": "approved", "version": 2}
+    customer_id = str(await handling.customer_id())
+    await lose_answer(handling, decided, {"customer_id": customer_id, "verification": approved})
+    [core_id] = handling.bank.open_customer_ids
+
+    await resolve_step_of(handling, decided, "create_core_business", None)
+    await resolve_step_of(handling, decided, "create_core_business", {"core_id": core_id})
+    objection = await handling.why_not_abandoned(decided)
+    await handling.decide(identity_id, Status.DENIED, 3)
+
+    assert "begun to open its customer" in str(objection)
+    opened = await handling.value("SELECT core_id FROM customers WHERE tenant = :tenant")
+    assert opened == core_id
+
+
+async def test_an_update_that_was_found_after_all_is_carried_out_although_its_customer_was_denied(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    identity_id = await handling.identity_of("business")
+    leased = await handling.accept(table.UPDATE_BUSINESS.name)
+    command = UpdateBusiness.model_validate(
+        {"customer_id": str(await handling.customer_id()), "business": {"dba": "New"}}
+    )
+    await lose_answer(handling, leased, command)
+    await handling.decide(identity_id, Status.DENIED, 5)
+    answer = {"identity_id": identity_id, "status": "denied", "version": 5}
+
+    await resolve_step_of(handling, leased, "update_identity", None)
+    await resolve_step_of(handling, leased, "update_identity", answer)
+    await handling.drive(await claim_again(handling, leased), command)
+
+    assert (await handling.events()).count("customer.updated") == 1
 
 
 async def test_a_step_that_was_found_absent_and_not_sent_since_is_refused_without_waiting(
