@@ -107,14 +107,14 @@ REFUSED_BY_CORE = "Core banking refused the change, and it does not take effect.
 
 
 class NotAmended(Exception):
-    """Core banking refused, with this code of its own. `restored`: what the identity provider says after the change was
-    taken back there.
+    """Core banking refused, with this code of its own. `verification`: what the identity provider said last, after the
+    change was taken back there, or after the change where taking it back was refused.
     """
 
-    def __init__(self, code: str, restored: Verification | None) -> None:
+    def __init__(self, code: str, verification: Verification) -> None:
         super().__init__(f"core banking refused the change ({code})")
         self.code = code
-        self.restored = restored
+        self.verification = verification
 
 
 async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Written:
@@ -147,7 +147,7 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
             Verification,
             amendment.at_identity(verification.identity_id, old, before),
         )
-        raise NotAmended(refused.code, restored) from refused
+        raise NotAmended(refused.code, restored or verification) from refused
     return Written(verification, core)
 
 

@@ -68,7 +68,7 @@ class UpdatePersonHandler:
         except StepRefused as error:
             raise ProviderRefused(REFUSED, extra={"reason_detail": error.code}) from error
         except NotAmended as error:
-            await self._keep_identity(drive, person, error.restored)
+            await self._keep_identity(drive, person, error.verification)
             raise ProviderRefused(REFUSED_BY_CORE, extra={"reason_detail": error.code}) from error
         await self._record(drive, person, amended, written)
         return Result()
@@ -142,15 +142,13 @@ class UpdatePersonHandler:
                 await refuse_what_has_begun(connection, tenant, saga_id, refused)
         return file, file.person(person_id), details, amended
 
-    async def _keep_identity(
-        self, drive: Drive, person: PersonRecord, restored: Verification | None
-    ) -> None:
-        """A provider may have given the person another identity when the change was taken back."""
-        if restored is None or restored.identity_id == identity_id_of(person.verification):
+    async def _keep_identity(self, drive: Drive, person: PersonRecord, said: Verification) -> None:
+        """A provider may have given the person another identity by the change, or when it was taken back."""
+        if said.identity_id == identity_id_of(person.verification):
             return
         async with drive.transaction() as connection:
             await self._parts.locked_file(connection, person.tenant, person.customer_id)
-            await self._parts.store.persons.set_verification(connection, person, restored)
+            await self._parts.store.persons.set_verification(connection, person, said)
             await _ask_about(connection, drive, person)
 
     async def _record(

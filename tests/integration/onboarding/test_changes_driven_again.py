@@ -14,7 +14,7 @@ from libs.contracts.errors import OutcomePending, ProviderRefused
 from libs.contracts.result import Result
 from libs.handling.commands import NeedsOperator
 from libs.persistence import parking
-from libs.providers.outcomes import Absent, Accepted, NotSent, Unknown
+from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
 from services.onboarding.models import Verification
 from services.onboarding.ports import CoreCustomer
 from services.onboarding.repository.step_cases import Resolution
@@ -149,6 +149,26 @@ async def test_of_a_new_identity_the_provider_is_asked_when_an_update_that_waite
         await handling.drive_decisions()
 
     assert await handling.status() == "approved"
+
+
+async def test_a_person_whose_change_is_refused_and_cannot_be_taken_back_has_the_identity_of_the_change(
+    handling: Handling,
+) -> None:
+    """The identity before it has come to its end at the provider."""
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant")
+    change = UpdatePerson.model_validate({"person_id": str(person), "ownership_percentage": 10})
+    update = await handling.accept(table.UPDATE_PERSON.name)
+    await handling.order(update)
+    new, no = f"idn_new_{person}", Refused(Reason.PROVIDER_REFUSED, "no")
+    handling.bank.answers["update"] += [Accepted(Verification(new, Status.APPROVED, 0)), no]
+    handling.bank.answers["update_customer"] += [no]
+
+    with pytest.raises(ProviderRefused):
+        await handling.drive(update, change)
+
+    assert handling.bank.calls["update"] == ["send", "send"]
+    assert await handling.identity_of("person") == new
 
 
 async def test_a_change_that_a_provider_may_have_is_not_refused_by_a_stricter_release(
