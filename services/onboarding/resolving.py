@@ -84,7 +84,6 @@ async def resolve_step(
                 step,
                 resolution,
                 answer,
-                is_final=not is_open,
                 by=principal.operator or principal.actor,
                 reason=reason,
             )

@@ -63,7 +63,7 @@ class SagaStep(Model):
     first_sent_at: f.UtcDateTime | None
     last_asked_at: f.UtcDateTime | None
     recorded_at: f.UtcDateTime | None
-    """When the provider's answer was recorded."""
+    """When the provider's answer, or an operator's decision on the step, was recorded; null until then."""
     settled_at: f.UtcDateTime | None
     """When an operator said that a refused compensation has been seen to."""
     resolution: str | None

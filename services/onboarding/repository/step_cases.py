@@ -8,7 +8,6 @@ from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import (
-    Boolean,
     ColumnElement,
     Double,
     FromClause,
@@ -101,7 +100,7 @@ _RESOLVE = (
         resolved_by=bindparam("by"),
         resolution_reason=bindparam("why"),
         resolved_at=func.clock_timestamp(),
-        recorded_at=case((bindparam("is_final", type_=Boolean), func.clock_timestamp())),
+        recorded_at=func.clock_timestamp(),
         result=json_of("result_json"),
         refusal_reason=bindparam("reason"),
         refusal_code=bindparam("code"),
@@ -166,7 +165,6 @@ async def resolve(
     resolution: Resolution,
     result: Any,
     *,
-    is_final: bool,
     by: str,
     reason: str,
 ) -> None:
@@ -174,7 +172,6 @@ async def resolve(
 
     Args:
         result: the provider's answer; None unless the step is done.
-        is_final: no drive of the saga follows.
     """
     is_refused = resolution == "refused"
     await connection.execute(
@@ -185,7 +182,6 @@ async def resolve(
             "resolved_as": resolution,
             "by": by,
             "why": reason,
-            "is_final": is_final,
             "result_json": None if resolution != "done" else encode(result).decode(),
             "reason": Reason.PROVIDER_REFUSED.value if is_refused else None,
             "code": RESOLVED_CODE if is_refused else None,

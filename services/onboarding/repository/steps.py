@@ -96,6 +96,8 @@ _ATTEMPT = (
         first_sent_at=func.coalesce(_T.first_sent_at, _NOW),
         last_sent_at=_NOW,
         last_attempt_at=_NOW,
+        # Of a step that an operator found absent: its outcome is open again, and it is not purged.
+        recorded_at=None,
         command_id=bindparam("by_command"),
     )
 )
@@ -119,7 +121,7 @@ _WITHDRAW = delete(saga_steps).where(IS_THE_STEP, _IS_INTENDED, _T.resolved_at.i
 _WITHDRAW_RESOLVED = (
     update(saga_steps)
     .where(IS_THE_STEP, _IS_INTENDED)
-    .values(first_sent_at=None, last_sent_at=None)
+    .values(first_sent_at=None, last_sent_at=None, recorded_at=_NOW)
 )
 _SET_DONE = (
     update(saga_steps)

@@ -206,7 +206,6 @@ async def test_of_two_operators_who_name_one_record_for_two_customers_at_once_th
             found,
             "done",
             answered(record_id),
-            is_final=False,
             by="bob",
             reason="seen at the bank",
         )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
+import asyncpg
 import pytest
 import pytest_asyncio
 from sqlalchemy import text
@@ -17,6 +19,7 @@ from libs.providers.outcomes import Reason
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import holders, step_cases, steps
+from services.onboarding.repository.step_cases import Resolution
 from services.onboarding.repository.step_commits import Advance, Intent, StepDone, advance
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.repository.store import Store
@@ -27,6 +30,10 @@ from tests.integration.tables import finish
 from tests.support.infrastructure import Environment
 
 DAYS = 30
+STEP = "open_account"
+RESOLVED_STEPS = importlib.import_module(
+    "services.onboarding.migrations.versions.0015_resolved_steps"
+)
 
 
 @pytest_asyncio.fixture
@@ -70,6 +77,34 @@ async def add_step(
             ),
             {"id": saga.saga_id, "name": name, "days": days},
         )
+
+
+async def resolve_long_ago(shelf: Database, saga: SagaName, resolution: Resolution) -> inbox.Leased:
+    """Its open command has a step of unknown outcome, which an operator resolved longer ago than steps are kept."""
+    key = ordering_key(saga.tenant, saga.customer_id)
+    leased = await accept(shelf, saga.operation, partner(), key)
+    intent = Intent(STEP, uuid4())
+    async with shelf.driver_transaction() as driver:
+        await advance(driver, [LeasedValue(leased, Advance(saga=saga, intent=intent))])
+    async with shelf.transaction() as connection:
+        unknown = await step_cases.find_unknown(connection, saga.saga_id, STEP)
+        assert unknown is not None
+        result = {"account_id": "acc_1"} if resolution == "done" else None
+        await step_cases.resolve(
+            connection, unknown, resolution, result, by="ann", reason="seen at the bank"
+        )
+    await make_older(shelf, saga)
+    return leased
+
+
+async def make_older(shelf: Database, saga: SagaName) -> None:
+    """Past the time for which steps are kept."""
+    async with shelf.transaction() as connection:
+        older = text(
+            "UPDATE saga_steps SET recorded_at = recorded_at - make_interval(days => :days),"
+            " resolved_at = resolved_at - make_interval(days => :days) WHERE saga_id = :id"
+        )
+        await connection.execute(older, {"id": saga.saga_id, "days": DAYS + 1})
 
 
 async def purge(shelf: Database) -> int:
@@ -128,6 +163,83 @@ async def test_steps_stay_while_a_command_of_the_customer_is_open(
     await finish(shelf, leased, b"{}")
 
     assert (while_open, await purge(shelf)) == (0, 1)
+
+
+@pytest.mark.parametrize("resolution", ["absent", "done", "refused"])
+async def test_a_resolved_step_on_which_its_command_did_not_act_stays_until_the_command_is_over(
+    shelf: Database, store: Store, resolution: Resolution
+) -> None:
+    saga = await new_saga(shelf, store)
+    leased = await resolve_long_ago(shelf, saga, resolution)
+
+    while_open = await purge(shelf)
+    await finish(shelf, leased)
+
+    assert (while_open, await purge(shelf)) == (0, 1)
+
+
+async def test_a_resolved_step_of_an_opening_stays(shelf: Database, store: Store) -> None:
+    saga = await new_saga(shelf, store, pending=True)
+    leased = await resolve_long_ago(shelf, saga, "done")
+
+    await finish(shelf, leased)
+
+    assert await purge(shelf) == 0
+
+
+async def test_a_step_that_was_found_absent_and_sent_again_stays_as_long_as_its_outcome_is_unknown(
+    shelf: Database, store: Store
+) -> None:
+    saga = await new_saga(shelf, store)
+    leased = await resolve_long_ago(shelf, saga, "absent")
+    async with inbox.fenced(shelf, leased) as connection:
+        await steps.take_up(connection, saga, STEP, command_id=leased.command_id)
+    await finish(shelf, leased)
+
+    purged = await purge(shelf)
+
+    assert purged == 0
+    assert await names_left(shelf, saga.saga_id) == [STEP]
+
+
+async def test_a_step_that_was_found_absent_and_certainly_not_sent_again_goes_in_its_time(
+    shelf: Database, store: Store
+) -> None:
+    saga = await new_saga(shelf, store)
+    leased = await resolve_long_ago(shelf, saga, "absent")
+    async with inbox.fenced(shelf, leased) as connection:
+        await steps.take_up(connection, saga, STEP, command_id=leased.command_id)
+        await steps.withdraw(connection, saga, STEP)
+    await finish(shelf, leased)
+
+    young = await purge(shelf)
+    await make_older(shelf, saga)
+
+    assert (young, await purge(shelf)) == (0, 1)
+
+
+@pytest.mark.parametrize("resolution", ["absent", "done", "refused"])
+async def test_steps_that_an_earlier_release_resolved_go_in_their_time(
+    fresh_environment: Environment, shelf: Database, store: Store, resolution: Resolution
+) -> None:
+    resolved, sent_again = await new_saga(shelf, store), await new_saga(shelf, store)
+    await finish(shelf, await resolve_long_ago(shelf, resolved, resolution))
+    leased = await resolve_long_ago(shelf, sent_again, "absent")
+    async with inbox.fenced(shelf, leased) as connection:
+        await steps.take_up(connection, sent_again, STEP, command_id=leased.command_id)
+    await finish(shelf, leased)
+    async with shelf.transaction() as connection:
+        await connection.execute(text("UPDATE saga_steps SET recorded_at = NULL"))
+    before = await purge(shelf)
+
+    owner = await asyncpg.connect(fresh_environment.database_urls["onboarding_owner"])
+    try:
+        await owner.execute(RESOLVED_STEPS.STATEMENT)
+    finally:
+        await owner.close()
+
+    assert (before, await purge(shelf)) == (0, 1)
+    assert await names_left(shelf, sent_again.saga_id) == [STEP]
 
 
 async def test_a_refused_compensation_stays_until_an_operator_has_seen_to_it(
