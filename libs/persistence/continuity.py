@@ -8,7 +8,7 @@ checked, or a case is open, the service looks each write up at the provider befo
 (`lost_history_seconds()` of its schema is not null; `released_ddl` has the function).
 
 A service may make a lost record whole before the check looks for it, as where it looks a write up and finds it at the
-provider. It records with the same commit that the record was missing (`note_missing`).
+provider. It records that the record was missing (`note_missing`) with that commit, or before it.
 
 The check waits until no write of an earlier life can reach the providers any more. It reads their records back to one
 that was final in a life that is trusted. Failovers happen without an operator, so the check does not rely on one;
@@ -307,8 +307,8 @@ async def open_cases(connection: AsyncConnection) -> list[WentBack]:
 async def note_missing(
     connection: AsyncConnection, provider: str, records: Collection[str]
 ) -> None:
-    """Record with this transaction, which makes records of a provider whole, that the database lacked them. A case is
-    open then, unless they were missed before.
+    """Record that the database lacks records of a provider, which this transaction or one after it makes whole. A case
+    is open then, unless they were missed before.
     """
     # It locks the present life, so that the statement after it sees what a check has recorded meanwhile.
     await connection.execute(statements.SEE)

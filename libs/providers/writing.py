@@ -127,6 +127,13 @@ class ProviderWrite(Protocol[AnswerT_co]):
     @property
     def capabilities(self) -> Capabilities: ...
 
+    @property
+    def finds_only_sends(self) -> bool:
+        """Whether what `find` accepts was certainly sent. False where it reads a state that may be there without a send
+        of this write.
+        """
+        ...
+
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT_co]:
         """Send the write once, under the key."""
         ...

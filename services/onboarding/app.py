@@ -19,6 +19,7 @@ from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database
+from libs.providers.companies import Role
 from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
 from libs.runtime.service_settings import LOOKUP_KEYS
@@ -191,7 +192,7 @@ def continuity_of(
     went_back: Callable[[], Awaitable[None]] | None = None,
 ) -> Continuity:
     sources = [
-        NewestRecords("identity", identity, compare_at_identity),
-        NewestRecords("core", core, compare_at_core),
+        NewestRecords(Role.IDENTITY, identity, compare_at_identity),
+        NewestRecords(Role.CORE, core, compare_at_core),
     ]
     return Continuity(database, sources, transit_seconds=transit_seconds, went_back=went_back)

@@ -22,6 +22,7 @@ from prometheus_client import Counter
 
 from libs.contracts.errors import OutcomePending
 from libs.handling.commands import Drive, NeedsOperator
+from libs.persistence import continuity
 from libs.providers.outcomes import Accepted, NotSent, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import Attempt, ProviderWrite, write_once
 from libs.runtime.crash import crash_point
@@ -29,7 +30,7 @@ from services.onboarding.ids import derived
 from services.onboarding.repository import steps
 from services.onboarding.repository.step_commits import ADVANCE, Advance, Intent, StepDone
 from services.onboarding.repository.steps import Begun, Done, SagaName, StepRefusal
-from services.onboarding.step_answers import ANSWERS, without_number
+from services.onboarding.step_answers import ANSWERS, role_of, without_number
 
 STEP_SECONDS = 10.0
 """The longest one attempt at a step may take, the question about an earlier attempt included."""
@@ -188,14 +189,25 @@ class Saga:
                 outcome = Refused(reason, code)
                 if is_recorded:
                     raise StepRefused(step, reason, code)
-            case Begun(earlier, last_sent_at):
+            case Begun(earlier, last_sent_at, may_show_loss):
                 crash_point(f"onboarding.{without_number(step)}.intended")
                 key = derived(self.name.saga_id, step)
                 attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, earlier)
                 outcome = await write_once(write, attempt)
                 if isinstance(outcome, Accepted) and outcome.was_found:
                     self.found.add(step)
+                    if may_show_loss and write.finds_only_sends:
+                        await self._note_loss(step)
         return await self._conclude(step, outcome, record, following, last_sent_at)
+
+    async def _note_loss(self, step: str) -> None:
+        """Open a case: the provider has carried out a step of which this database knows no send.
+
+        Once the answer is stored, the check of continuity finds nothing missing.
+        """
+        customer_id = str(self.name.customer_id)
+        async with self.drive.transaction() as connection:
+            await continuity.note_missing(connection, role_of(step), [customer_id])
 
     async def _begin(self, step: str, *, compensation: bool) -> Done | StepRefusal | Begun:
         """Commit that an attempt at the step begins, or find what came of the step."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from libs.providers.companies import Role
 from services.onboarding.models import Verification
 from services.onboarding.ports import Closed, CoreCustomer, LinkedAccount, OpenedAccount
 
@@ -38,6 +39,11 @@ RECORD_IDS = ("identity_id", "core_id", "external_account_id", "account_id")
 def without_number(step: str) -> str:
     """`verify_person` of `verify_person.2`."""
     return step.partition(".")[0]
+
+
+def role_of(step: str) -> Role:
+    """Of the provider that carries the step out: only the identity provider answers with a verification."""
+    return Role.IDENTITY if ANSWERS[without_number(step)] is Verification else Role.CORE
 
 
 def record_ids_in(answer: Mapping[str, Any]) -> list[str]:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 from sqlalchemy import text
 
+from libs.persistence.continuity import open_cases
 from libs.persistence.engine import Database
 
 
@@ -43,6 +44,13 @@ async def trust_life(database: Database) -> None:
                 " VALUES (pg_postmaster_start_time(), clock_timestamp())"
             )
         )
+
+
+async def missing_records(database: Database) -> list[str]:
+    """Those of the open cases."""
+    async with database.transaction() as connection:
+        cases = await open_cases(connection)
+    return [record for case in cases for record in case.missing_records]
 
 
 @asynccontextmanager

@@ -225,6 +225,7 @@ class FakeWrite(Generic[AnswerT]):
     operation: str
     carry_out: Callable[[], Accepted[AnswerT] | Refused]
     capabilities: Capabilities
+    finds_only_sends: bool = True
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT]:
         self.providers.calls[self.operation].append("send")

@@ -6,7 +6,7 @@ A key makes one object, which carries it for ever: the object is found by it. A 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -78,6 +78,7 @@ class KeyedWrite(Generic[ObjectT, AnswerT]):
     retrieve: Callable[[AsyncIncrease, str], Awaitable[ObjectT]]
     answer: Callable[[ObjectT], AnswerT | None]
     why_refused: WhyRefused = no_reason
+    finds_only_sends: bool = field(default=True, init=False)
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT]:
         try:

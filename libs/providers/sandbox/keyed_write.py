@@ -49,6 +49,7 @@ class KeyedWrite(Generic[AnswerT]):
     body: Any
     model: type[AnswerT]
     reasons: Mapping[str, Reason] = field(default_factory=dict)
+    finds_only_sends: bool = field(default=True, init=False)
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT]:
         try:

@@ -178,7 +178,7 @@ def _begun(row: asyncpg.Record) -> Begun:
     lost = lost_sends(
         row["command_id"], row["lost_seconds"], row["lost_began_seconds"], row["accepted_seconds"]
     )
-    return begun(None, None, lost, row["now"])
+    return begun(None, None, lost, row["now"], has_no_known_send=True)
 
 
 class OfCustomer(Protocol):

@@ -26,6 +26,7 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    true,
     update,
 )
 
@@ -80,6 +81,8 @@ _FIND = (
         func.least(func.lost_history_began_seconds(), seconds_since(_EPOCH)).label(
             "lost_began_seconds"
         ),
+        # An attempt that only looked for lost sends leaves their time, before that of the intent.
+        func.coalesce(_T.last_sent_at < _T.intended_at, true()).label("has_no_known_send"),
         _NOW.label("now"),
         select(seconds_since(inbox.c.accepted_at))
         .where(inbox.c.command_id == bindparam("by_command", type_=UUID_TYPE))
@@ -249,10 +252,12 @@ class Begun:
     Args:
         earlier: sends before this attempt; None when certainly nothing was sent.
         last_sent_at: of the last one of these.
+        may_show_loss: where the provider has it, this database lost its send: it knows of none.
     """
 
     earlier: Earlier | None
     last_sent_at: datetime | None
+    may_show_loss: bool = False
 
 
 async def take_up(
@@ -285,7 +290,9 @@ async def take_up(
         await connection.execute(
             _MAY_BE_OLDER, {**step, "seconds_ago": lost.first_sent_seconds_ago}
         )
-    return begun(known, row.last_sent_at, lost, row.now)
+    # The sends of a step that an operator found absent were known, and may have arrived after all.
+    has_no_known_send = row.has_no_known_send and row.resolution is None
+    return begun(known, row.last_sent_at, lost, row.now, has_no_known_send=has_no_known_send)
 
 
 def _is_absent_since(row: Row[Any]) -> bool:
@@ -318,7 +325,12 @@ def lost_sends(
 
 
 def begun(
-    known: Earlier | None, last_sent_at: datetime | None, lost: Earlier | None, now: datetime
+    known: Earlier | None,
+    last_sent_at: datetime | None,
+    lost: Earlier | None,
+    now: datetime,
+    *,
+    has_no_known_send: bool,
 ) -> Begun:
     """An attempt of now, after the sends that are known and those that may be lost."""
     earlier = with_lost_history(known, lost)
@@ -326,7 +338,7 @@ def begun(
         known is None or earlier.last_sent_seconds_ago < known.last_sent_seconds_ago
     ):
         last_sent_at = now - timedelta(seconds=earlier.last_sent_seconds_ago)
-    return Begun(earlier, last_sent_at)
+    return Begun(earlier, last_sent_at, lost is not None and has_no_known_send)
 
 
 async def not_sent_again(

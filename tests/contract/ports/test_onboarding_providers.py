@@ -167,6 +167,7 @@ async def is_absent(bank: OnboardingBank, api: Api, create: Create) -> None:
 
     assert isinstance(outcome, NotSent)
     assert found == Absent()
+    assert write.finds_only_sends
     assert await bank.records(api, our_id) == 0
 
 

@@ -21,6 +21,7 @@ class ScriptedWrite(Generic[AnswerT]):
     answers: list[Any] = field(default_factory=list)
     capabilities: Capabilities = FOR_EVER
     operation: str = "scripted"
+    finds_only_sends: bool = True
     calls: list[str] = field(default_factory=list)
     deadlines: list[float] = field(default_factory=list)
     """Of the sends."""

@@ -41,6 +41,7 @@ from tests.integration.onboarding.test_crashes import (
     VERIFYING,
 )
 from tests.support.bank_at_increase import BankAtIncrease
+from tests.support.database_life import distrusted, missing_records
 from tests.support.increase_bank.faults import FaultKind
 from tests.support.infrastructure import Infrastructure
 from tests.support.stack import running_stack
@@ -92,6 +93,22 @@ async def test_an_onboarding_that_is_stopped_everywhere_has_one_effect_each(benc
 
     assert ids_of(result)["status"] == "approved"
     everything_once(bench, result)
+
+
+async def test_a_customer_that_is_new_while_the_database_is_in_doubt_is_not_missed(
+    bench: Bench,
+) -> None:
+    """What Increase has of it already is read by steps that send nothing."""
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=60):
+        result = await bench.carry_out(table.ONBOARD_CUSTOMER, application(two_persons()))
+        command = UpdateBusiness.model_validate(
+            {"customer_id": ids_of(result)["business"]["customer_id"], "business": {"dba": "New"}}
+        )
+        await bench.carry_out(table.UPDATE_BUSINESS, command)
+        missing = await missing_records(bench.database)
+
+    everything_once(bench, result)
+    assert missing == []
 
 
 @pytest.mark.parametrize("kind", ALL_KINDS)

@@ -25,7 +25,7 @@ from services.onboarding.ordering import ordering_key
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import application, bank_account
 from tests.integration.onboarding.handling import ONBOARDING, Handling
-from tests.support.database_life import distrusted
+from tests.support.database_life import distrusted, missing_records
 from tests.support.people import new_ein
 
 UPDATE, ADD = table.UPDATE_BUSINESS.name, table.ADD_EXTERNAL_BANK_ACCOUNT.name
@@ -164,12 +164,30 @@ async def test_a_customer_that_was_lost_is_where_the_provider_has_it_once_it_is_
     assert handling.bank.calls["open_account"].count("send") == 1
 
 
-async def test_a_customer_that_is_new_while_the_database_is_in_doubt_is_not_asked_about(
+async def test_an_onboarding_that_was_lost_and_is_found_at_the_bank_opens_a_case(
+    handling: Handling,
+) -> None:
+    """Once it is carried out again, the check of continuity finds nothing missing."""
+    command_id, command = keyed(), application()
+    await onboard(handling, command_id, command)
+    await lose_all(handling)
+
+    async with distrusted(handling.database, lost_seconds=5, began_seconds=60):
+        await onboard(handling, command_id, command)
+        missing = await missing_records(handling.database)
+
+    customer_id = await handling.customer_id()
+    assert missing == [f"identity: {customer_id}", f"core: {customer_id}"]
+
+
+async def test_a_customer_that_is_new_while_the_database_is_in_doubt_is_not_asked_about_nor_missed(
     handling: Handling,
 ) -> None:
     async with distrusted(handling.database, lost_seconds=5, began_seconds=60):
         await onboard(handling, keyed(), application())
+        missing = await missing_records(handling.database)
 
+    assert missing == []
     assert await handling.status() == "approved"
     asking = "SELECT count(*) FROM inbox WHERE operation = :of AND principal LIKE :tenant"
     tenant = f"%{handling.principal.tenant}%".encode()

@@ -16,7 +16,8 @@ from services.onboarding import saga as saga_module
 from services.onboarding.repository import step_cases
 from services.onboarding.saga import STEP_SECONDS, NothingSent, StepRefused
 from tests.integration.onboarding.steps import ACCOUNT, NO, STEP, Steps
-from tests.support.database_life import distrust_life, trust_life
+from tests.support.database_life import distrust_life, missing_records, trust_life
+from tests.support.database_life import distrusted as in_doubt
 
 
 async def test_a_first_refusal_is_final(steps: Steps) -> None:
@@ -221,6 +222,67 @@ async def test_what_was_lost_where_no_life_was_trusted_before_may_be_of_any_age(
             await distrusted.drive()
 
     assert distrusted.write.calls == ["find", "find", "find"]
+
+
+@pytest.mark.parametrize("answers", [[], [Unknown("timed_out")]], ids=["at once", "later"])
+async def test_a_step_that_is_found_and_of_which_no_send_is_known_opens_a_case(
+    distrusted: Steps, answers: list[Unknown]
+) -> None:
+    distrusted.write.answers += answers
+    for _ in answers:
+        with pytest.raises(OutcomePending):
+            await distrusted.drive()
+    distrusted.write.answers += [Accepted(ACCOUNT)]
+
+    await distrusted.drive()
+
+    missing = await missing_records(distrusted.database)
+    assert missing == [f"core: {distrusted.name.customer_id}"]
+    assert "send" not in distrusted.write.calls
+
+
+async def test_a_step_that_may_be_there_without_a_send_opens_no_case_where_it_is_found(
+    distrusted: Steps,
+) -> None:
+    distrusted.write.finds_only_sends = False
+    distrusted.write.answers += [Accepted(ACCOUNT)]
+
+    await distrusted.drive()
+
+    assert distrusted.write.calls == ["find"]
+    assert await missing_records(distrusted.database) == []
+
+
+async def test_a_step_of_which_a_send_is_known_opens_no_case_where_it_is_found(
+    distrusted: Steps,
+) -> None:
+    distrusted.write.answers += [Absent(), Unknown("timed_out"), Accepted(ACCOUNT)]
+    with pytest.raises(OutcomePending):
+        await distrusted.drive()
+
+    await distrusted.drive()
+
+    assert distrusted.write.calls == ["find", "send", "find"]
+    assert await missing_records(distrusted.database) == []
+
+
+async def test_a_step_that_an_operator_found_absent_by_mistake_opens_no_case_where_it_is_found(
+    steps: Steps,
+) -> None:
+    steps.write.answers += [Unknown("timed_out"), Accepted(ACCOUNT)]
+    with pytest.raises(OutcomePending):
+        await steps.drive()
+    await steps.make_older(24 * 3600.0)
+    await steps.end_lease()
+    await steps.resolve("absent")
+    await steps.lease_again()
+
+    async with in_doubt(steps.database):
+        await steps.drive()
+        missing = await missing_records(steps.database)
+
+    assert steps.write.calls == ["send", "find"]
+    assert missing == []
 
 
 async def test_what_an_operator_found_absent_is_sent_while_the_database_is_in_doubt(

@@ -71,6 +71,7 @@ class Noting:
     """A write that notes how long it may take."""
 
     operation = "send_wire"
+    finds_only_sends = True
     capabilities = Capabilities(KEY_SECONDS, TRANSIT_SECONDS)
     deadline = 0.0
 

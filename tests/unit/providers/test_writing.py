@@ -35,6 +35,7 @@ class Scripted:
     answers: list[Outcome[str] | Finding[str]]
     capabilities: Capabilities = LIKE_THE_SANDBOX
     operation: str = "open_account"
+    finds_only_sends: bool = True
     calls: list[str] = field(default_factory=list)
 
     async def send(self, key: UUID, deadline: float) -> Outcome[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 
 from increase import AsyncIncrease, Omit
@@ -36,6 +36,7 @@ class AccountOpening:
     name: str
     program_id: str | Omit
     operation: str = "open_account"
+    finds_only_sends: bool = field(default=True, init=False)
 
     async def send(self, key: UUID, deadline: float) -> Outcome[OpenedAccount]:
         account = await self._account().send(key, deadline)
@@ -122,6 +123,7 @@ class CustomerClosing:
     entity_id: str
     archive: ProviderWrite[object]
     operation: str = "close_customer"
+    finds_only_sends: bool = field(default=False, init=False)
 
     async def send(self, key: UUID, deadline: float) -> Outcome[Closed]:
         has_sent = False

@@ -8,7 +8,7 @@ be on its way (`Capabilities.takes_keys`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -64,6 +64,7 @@ class Change(Generic[ObjectT, AnswerT]):
     read: Callable[[AsyncIncrease], Awaitable[ObjectT]]
     is_made: Callable[[ObjectT], bool]
     answer: Callable[[ObjectT], AnswerT]
+    finds_only_sends: bool = field(default=False, init=False)
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT]:
         try:
@@ -117,6 +118,7 @@ class Reading(Generic[ObjectT, AnswerT]):
     operation: str
     read: Callable[[AsyncIncrease], Awaitable[ObjectT]]
     answer: Callable[[ObjectT], Accepted[AnswerT] | Refused | Unknown]
+    finds_only_sends: bool = field(default=False, init=False)
 
     async def send(self, _: UUID, deadline: float) -> Outcome[AnswerT]:
         try:
@@ -161,6 +163,10 @@ class ThenRead(Generic[MadeT, AnswerT]):
     def capabilities(self) -> Capabilities:
         return self.write.capabilities
 
+    @property
+    def finds_only_sends(self) -> bool:
+        return self.write.finds_only_sends
+
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT]:
         made = await self.write.send(key, deadline)
         if not isinstance(made, Accepted):
@@ -188,6 +194,7 @@ class Known(Generic[AnswerT]):
     operation: str
     capabilities: Capabilities
     answer: AnswerT
+    finds_only_sends: bool = field(default=False, init=False)
 
     async def send(self, _: UUID, __: float) -> Outcome[AnswerT]:
         return Accepted(self.answer)

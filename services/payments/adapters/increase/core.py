@@ -67,6 +67,10 @@ class WireWrite:
     def capabilities(self) -> Capabilities:
         return self.keyed.capabilities
 
+    @property
+    def finds_only_sends(self) -> bool:
+        return self.keyed.finds_only_sends
+
     async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
         if self.creditor is None:
             # The wire has none at every attempt: only an operator ends it.

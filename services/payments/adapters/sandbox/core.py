@@ -96,6 +96,10 @@ class WireWrite:
     def capabilities(self) -> Capabilities:
         return self.keyed.capabilities
 
+    @property
+    def finds_only_sends(self) -> bool:
+        return self.keyed.finds_only_sends
+
     async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
         outcome = await self.keyed.send(key, deadline)
         if isinstance(outcome, Accepted) and not self._is_about(outcome.answer):
