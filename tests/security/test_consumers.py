@@ -171,6 +171,34 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
     assert {one.sender for one in dead} == {*EVERYBODY, None}
 
 
+async def test_what_cannot_be_read_is_logged_with_its_sender_and_its_id(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    async def never(*_: object) -> None:
+        raise AssertionError("nothing here can be read")
+
+    queues = [commands_queue("onboarding"), queries_queue("onboarding")]
+    broker = Broker(site.amqp_urls["onboarding"], "onboarding")
+    broker.add(CommandConsumer("onboarding", never, never))
+    broker.add(QueryConsumer("onboarding", never, never))
+    with capture_logs() as logs:
+        async with broker.open(), administrator.channel() as channel:
+            await broker.start(wait_seconds=10)
+            for queue in queues:
+                message = Message(b"[", user_id="payments", message_id=f"to {queue}")
+                await channel.default_exchange.publish(message, queue)
+
+            async def both_are_logged() -> bool:
+                return [line["event"] for line in logs].count("not_an_envelope") == len(queues)
+
+            await eventually("both are logged", both_are_logged)
+
+    lines = [line for line in logs if line["event"] == "not_an_envelope"]
+    assert {(line["sender"], line["message_id"]) for line in lines} == {
+        ("payments", f"to {queue}") for queue in queues
+    }
+
+
 async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answered(
     site: Environment, administrator: AbstractConnection
 ) -> None:
