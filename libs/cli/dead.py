@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import msgspec
 from cyclopts import App, Parameter
 
+from libs.cli.dead_letters import body_of, operation_of, print_table, print_whole, summary
 from libs.cli.decisions import (
     Flag,
     agrees,
@@ -17,18 +16,18 @@ from libs.cli.decisions import (
     refuse_to_ask_in_json,
     require_terminal,
 )
-from libs.cli.output import age, console, escape, one_line, pretty, print_json
+from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import MAX_SHOWN, first_gathered_of, tell_unreachable
-from libs.client.errors import OperatorError, UnknownOutcome
-from libs.client.operator_client import ask
-from libs.contracts.errors import BanksideError
-from libs.contracts.operating import dead_letters as contract
-from libs.contracts.operating.dead_letters import (
-    MOST_AT_ONCE,
-    DeadLetter,
-    DeadLetterWithBody,
-    RemovedDeadLetters,
+from libs.cli.removed_letters import (
+    RemovedLetters,
+    show_discarded,
+    show_replayed,
+    shown_also_when_it_fails,
 )
+from libs.client.errors import OperatorError
+from libs.client.operator_client import ask
+from libs.contracts.operating import dead_letters as contract
+from libs.contracts.operating.dead_letters import MOST_AT_ONCE, DeadLetter
 from libs.contracts.operating.overview import GET_OVERVIEW, GetOverview
 from libs.contracts.operating.pages import Order
 from libs.messaging.topology import dead_queue, dead_queues
@@ -59,7 +58,7 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
                     {
                         "queue": name,
                         "count": counts[name],
-                        "letters": [_summary(item) for item in letters[name]],
+                        "letters": [summary(item) for item in letters[name]],
                     }
                     for name in letters
                 ]
@@ -74,7 +73,7 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
             continue
         out.print(f"[bold]{name}[/]: {count}" + (f", the first {limit}" if count > limit else ""))
         if shown:
-            _print_aligned([_COLUMNS, *(_row(letter, now) for letter in shown)])
+            print_table(shown, now)
     return tell_unreachable(unreachable)
 
 
@@ -98,17 +97,11 @@ def show(identifier: str, /, *, queue: str | None = None, json: Flag = False) ->
         ),
     )
     if json:
-        print_json({"letters": [_summary(item) | {"body": _body(item)} for item in found.letters]})
+        print_json({"letters": [summary(item) | {"body": body_of(item)} for item in found.letters]})
         return tell_unreachable(found.unreachable)
-    out, now = console(), datetime.now(UTC)
+    now = datetime.now(UTC)
     for letter in found.letters:
-        out.print(
-            f"[bold]{escape(letter.id)}[/] in {letter.queue}, died because of {escape(letter.reason or '?')}, "
-            f"dead for {age(letter.died_at, now)}, sent {age(letter.sent_at, now)} ago"
-        )
-        if letter.because is not None:
-            out.print(escape(letter.because))
-        out.print(pretty(letter.body.encode()))
+        print_whole(letter, now)
     return tell_unreachable(found.unreachable)
 
 
@@ -147,12 +140,12 @@ def replay(
         raise OperatorError("Say which letters: ids as `bankside dead list` shows them, or --all.")
     refuse_to_ask_in_json(yes=yes, json=json)
     names, reason = _queues(queue), reason_of(reason)
-    done = _Done()
+    done = RemovedLetters()
     unreachable: list[str] = []
     goes_on = True
     # Where it is not wanted it is not said: a gateway of the release before does not know it.
     again = {"apply_again": True} if apply_again else {}
-    with _shown_also_when_it_fails(done, lambda: _show_replayed(done, json=json)):
+    with shown_also_when_it_fails(done, lambda: show_replayed(done, json=json)):
         while goes_on:
             letters, unreachable = _letters(names, MAX_SHOWN)
             found = _chosen(letters, wanted, unreachable)
@@ -170,7 +163,7 @@ def replay(
             # Of a queue with more letters than are looked at once, the next ones have come to its front.
             is_more = any(len(of_queue) >= MAX_SHOWN for of_queue in letters.values())
             goes_on = all_letters and is_more and len(done.removed) > before
-    _show_replayed(done, json=json)
+    show_replayed(done, json=json)
     return 1 if tell_unreachable(unreachable) or done.left else 0
 
 
@@ -205,70 +198,13 @@ def discard(
     if not yes and not _agreed(found, "Remove these for good?"):
         console().print("Nothing was discarded.")
         return 1
-    done = _Done()
-    with _shown_also_when_it_fails(done, lambda: _show_discarded(done, json=json)):
+    done = RemovedLetters()
+    with shown_also_when_it_fails(done, lambda: show_discarded(done, json=json)):
         for one in _by_queue(found, reason):
             command = contract.RemoveDeadLettersOf.model_validate(one)
             done.add(ask(contract.DISCARD_DEAD_LETTERS, command))
-    _show_discarded(done, json=json)
+    show_discarded(done, json=json)
     return tell_unreachable(unreachable)
-
-
-class _Done:
-    """What was removed, and what stays."""
-
-    def __init__(self) -> None:
-        self.removed: list[dict[str, Any]] = []
-        self.left: dict[tuple[str, str], dict[str, Any]] = {}
-
-    def add(self, done: RemovedDeadLetters) -> None:
-        self.removed += [_summary(letter) for letter in done.removed]
-        self.left |= {
-            (letter.queue, letter.id): _summary(letter) | {"because": letter.why}
-            for letter in done.left
-        }
-
-    def has_left(self, letter: DeadLetter) -> bool:
-        return (letter.queue, letter.id) in self.left
-
-
-@contextmanager
-def _shown_also_when_it_fails(done: _Done, show: Callable[[], None]) -> Iterator[None]:
-    """Show what earlier requests of the block have removed where a later one fails.
-
-    Raises:
-        UnknownOutcome: a request failed after letters were removed. Where none were, its error is raised as it is.
-    """
-    try:
-        yield
-    except (OperatorError, BanksideError, KeyboardInterrupt) as error:
-        if not done.removed:
-            raise
-        show()
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        said = f"{error.detail} ({error.code})" if isinstance(error, BanksideError) else error
-        raise UnknownOutcome(f"It went no further: {said}") from None
-
-
-def _show_replayed(done: _Done, *, json: bool) -> None:
-    if json:
-        print_json({"replayed": [*done.removed], "left": [*done.left.values()]})
-        return
-    console().print(
-        f"{len(done.removed)} replayed."
-        if done.removed or done.left
-        else "There is no dead letter."
-    )
-    for letter in done.left.values():
-        console().print(f"{escape(letter['id'])} stays: {escape(letter['because'])}.")
-
-
-def _show_discarded(done: _Done, *, json: bool) -> None:
-    if json:
-        print_json({"discarded": [*done.removed]})
-    else:
-        console().print(f"{len(done.removed)} discarded.")
 
 
 def _by_queue(letters: Sequence[DeadLetter], reason: str) -> Iterator[dict[str, Any]]:
@@ -325,35 +261,6 @@ def _chosen(
     ]
 
 
-_COLUMNS = ("id", "operation or event", "command", "died because", "dead for", "age")
-
-
-def _row(letter: DeadLetter, now: datetime) -> tuple[str, ...]:
-    return (
-        letter.id,
-        _operation(letter),
-        letter.command_id or "-",
-        letter.reason or "?",
-        age(letter.died_at, now),
-        age(letter.sent_at, now),
-    )
-
-
-def _operation(letter: DeadLetter) -> str:
-    """What a command was to do, or the type of an event."""
-    return letter.operation or letter.event_type or "cannot be read"
-
-
-def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
-    """In columns, the first row dim. Nothing is cut off: ids are there to be copied."""
-    rows = [[one_line(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    out = console()
-    for number, row in enumerate(rows):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        out.print("  " + "  ".join(cells).rstrip(), style="" if number else "dim", markup=False)
-
-
 def _queues(wanted: str | None) -> Sequence[str]:
     """The one wanted, else all."""
     known = dead_queues()
@@ -377,32 +284,7 @@ def _agreed(letters: Sequence[DeadLetter], question: str) -> bool:
     out, now = console(), datetime.now(UTC)
     for letter in letters:
         out.print(
-            f"  {escape(letter.id)}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
+            f"  {escape(letter.id)}  {escape(operation_of(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
             f"dead for {age(letter.died_at, now)}"
         )
     return agrees(question)
-
-
-def _summary(letter: DeadLetter) -> dict[str, Any]:
-    return {
-        "queue": letter.queue,
-        "id": letter.id,
-        "command_id": letter.command_id,
-        "operation": letter.operation,
-        "event_type": letter.event_type,
-        "sender": letter.sender,
-        "tenant": letter.tenant,
-        "reason": letter.reason,
-        "because": letter.because,
-        "sent_at": letter.sent_at,
-        "died_at": letter.died_at,
-    }
-
-
-def _body(letter: DeadLetterWithBody) -> Any:
-    """JSON as it is; anything else as text."""
-    try:
-        msgspec.json.decode(letter.body)
-    except msgspec.DecodeError:
-        return letter.body
-    return msgspec.Raw(letter.body.encode())

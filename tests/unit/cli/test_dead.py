@@ -1,4 +1,4 @@
-"""Replaying and discarding dead letters of several queues, of which a later request fails."""
+"""Dead letters as they are shown; replaying and discarding those of several queues, of which a later request fails."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from libs.contracts import errors
 from libs.contracts.operating import dead_letters as contract
+from libs.contracts.operating.overview import GET_OVERVIEW, Overview
 from libs.contracts.operating.services import Gathered
 from libs.messaging.topology import dead_queues
 from tests.unit.cli.at_terminal import AtTerminal
@@ -25,7 +26,7 @@ FAULTS = [
 ]
 
 
-def letter(queue: str) -> contract.DeadLetter:
+def letter(queue: str, sender: str | None = None) -> contract.DeadLetter:
     return contract.DeadLetter(
         service=queue.partition(".")[0],
         queue=queue,
@@ -33,13 +34,40 @@ def letter(queue: str) -> contract.DeadLetter:
         command_id=None,
         operation="payments.send_wire",
         event_type=None,
-        sender=None,
+        sender=sender,
         tenant=None,
         reason="refused",
         because=None,
         sent_at=None,
         died_at=datetime(2026, 11, 23, tzinfo=UTC),
     )
+
+
+@pytest.mark.parametrize(
+    ("sender", "shown_as"), [("onboarding", "onboarding"), (None, "not known")]
+)
+def test_a_letter_is_listed_and_shown_with_its_sender(sender: str | None, shown_as: str) -> None:
+    found = letter(FIRST, sender)
+    whole = contract.DeadLetterWithBody(**found.model_dump(), body="{}")
+    terminal = AtTerminal(
+        {
+            contract.LIST_DEAD_LETTERS.name: lambda _: Gathered[contract.DeadLetter](
+                items=[found], next=None, unreachable=[]
+            ),
+            contract.GET_DEAD_LETTERS.name: lambda _: contract.FoundDeadLetters(
+                letters=[whole], unreachable=[]
+            ),
+            GET_OVERVIEW.name: lambda _: Overview(services=[], unreachable=[]),
+        }
+    )
+
+    listed = terminal.run("dead", "list", "--queue", FIRST)
+    shown = terminal.run("dead", "show", "letter")
+
+    assert (listed.status, shown.status) == (0, 0)
+    _, columns, row = listed.out.splitlines()
+    assert row[columns.index("sender") :].startswith(shown_as)
+    assert f"sender {shown_as}," in shown.out.replace("\n", " ")
 
 
 def failing(fault: BaseException, *, at: str) -> AtTerminal:
