@@ -53,7 +53,7 @@ def list_commands(
             state=CommandState.PARKED if parked else None,
             order=Order.OLDEST,
         )
-        items, unreachable = gathered_of(contract.LIST_COMMANDS, query, limit)
+        items, unreachable = gathered_of(contract.LIST_COMMANDS, query, limit, service=name)
         found += items
         silent += unreachable
     if json:

@@ -37,11 +37,19 @@ def first_of(operation: Operation[QueryT, Listed[ItemT]], query: QueryT, limit: 
 
 
 def gathered_of(
-    operation: Operation[QueryT, Gathered[ItemT]], query: QueryT, limit: int
+    operation: Operation[QueryT, Gathered[ItemT]],
+    query: QueryT,
+    limit: int,
+    *,
+    service: str | None = None,
 ) -> tuple[list[ItemT], list[str]]:
-    """As `list_of` of a list over several services, and the services that did not answer."""
+    """As `list_of` of a list over several services, and the services that did not answer.
+
+    Args:
+        service: whose rows alone are asked for; named where there are more.
+    """
     pages = _pages(operation, query, limit)
-    _tell_cut(pages, limit)
+    _tell_cut(pages, limit, service)
     return _gathered(pages)
 
 
@@ -62,9 +70,10 @@ def _gathered(pages: Sequence[Gathered[ItemT]]) -> tuple[list[ItemT], list[str]]
     return [item for page in pages for item in page.items], [*silent]
 
 
-def _tell_cut(pages: Sequence[Listed[Any]], limit: int) -> None:
+def _tell_cut(pages: Sequence[Listed[Any]], limit: int, service: str | None = None) -> None:
     if pages[-1].next is not None:
-        print(f"bankside: there are more than these {limit}: see --limit.", file=sys.stderr)
+        of = f" of {service}" if service is not None else ""
+        print(f"bankside: there are more{of} than these {limit}: see --limit.", file=sys.stderr)
 
 
 def tell_unreachable(services: Sequence[str]) -> int:

@@ -9,7 +9,12 @@ from uuid import UUID
 import pytest
 
 from libs.cli import pages
-from libs.contracts.operating.commands import LIST_COMMANDS, ListCommandsOf, OpenCommand
+from libs.contracts.operating.commands import (
+    LIST_COMMANDS,
+    SERVICES,
+    ListCommandsOf,
+    OpenCommand,
+)
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.saga_steps import LIST_STEPS, SagaStep
 from libs.contracts.operating.services import Gathered
@@ -17,6 +22,7 @@ from libs.contracts.operating.wires import LIST_WIRES, ListOperatorWires
 from tests.unit.cli.at_terminal import AtTerminal
 
 CUT = "bankside: there are more than these 50: see --limit.\n"
+CUT_OF = "bankside: there are more of {} than these 50: see --limit.\n"
 
 
 @pytest.mark.parametrize(("rows", "said"), [(7, ""), (250, "there are more than these 210")])
@@ -66,15 +72,20 @@ def open_commands(number: int) -> AtTerminal:
 
 @pytest.mark.parametrize("json_too", [(), ("--json",)])
 @pytest.mark.parametrize(
-    "command", [("commands", "list", "--service", "onboarding"), ("sagas", "list")]
+    ("command", "said"),
+    [
+        (("commands", "list", "--service", "onboarding"), CUT_OF.format("onboarding")),
+        (("commands", "list"), "".join(map(CUT_OF.format, SERVICES))),
+        (("sagas", "list"), CUT),
+    ],
 )
 def test_open_commands_that_are_cut_off_are_told_as_other_lists_are(
-    command: tuple[str, ...], json_too: tuple[str, ...]
+    command: tuple[str, ...], said: str, json_too: tuple[str, ...]
 ) -> None:
     cut = open_commands(3000).run(*command, *json_too)
     whole = open_commands(50).run(*command, *json_too)
 
-    assert (cut.status, cut.err) == (0, CUT)
+    assert (cut.status, cut.err) == (0, said)
     assert (whole.status, whole.err) == (0, "")
 
 
