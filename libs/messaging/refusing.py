@@ -40,8 +40,8 @@ CONFIRM_SECONDS = 5.0
 LONGEST_BECAUSE = 500
 LARGEST_PROPERTIES = 32 * 1024
 """Bytes: they travel in one frame, and a larger one would end the session."""
-TRIED = 1000
-"""Copies that are remembered: one over which a session was lost is not tried again."""
+FAILED = 1000
+"""Copies that failed and are remembered: one over which a session was lost is not made again."""
 
 
 class Refuser:
@@ -50,7 +50,7 @@ class Refuser:
     def __init__(self, queue: str) -> None:
         self._queue = queue
         self._publisher: Publisher | None = None
-        self._tried: LRUCache[str, bool] = LRUCache(TRIED)
+        self._failed: LRUCache[str, bool] = LRUCache(FAILED)
         self._log = structlog.get_logger("refusals")
 
     async def attach(self, session: Session) -> None:
@@ -89,20 +89,22 @@ class Refuser:
 
     async def _is_copied(self, message: Delivery, reason: str, because: str) -> bool:
         name, publisher = name_of(message), self._publisher
-        if publisher is None or name in self._tried:
+        if publisher is None or name in self._failed:
             return False
-        self._tried[name] = True
         try:
             properties = _copied(message.properties, reason, because)
             if len(properties.marshal()) > LARGEST_PROPERTIES:
                 return False
             async with asyncio.timeout(CONFIRM_SECONDS):
                 await publisher.publish(DEAD, dead_queue(self._queue), message.body, properties)
+        except asyncio.CancelledError:  # the session was lost
+            self._failed[name] = True
+            raise
         except Exception as error:
             # A header that can be decoded and not encoded, or a broker that does not take or confirm the copy.
+            self._failed[name] = True
             self._log.warning("refused_without_reason", error=type(error).__name__)
             return False
-        self._tried.pop(name, None)
         return True
 
 
