@@ -64,7 +64,11 @@ Prepare = Callable[[Sequence[EntryT]], Awaitable[Record]]
 
 
 class NotLeading(Exception):
-    """The tail has ended: another process may follow the feed now."""
+    """The tail has ended, because of `cause`: another process may follow the feed now."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(type(cause).__name__)
+        self.cause = cause
 
 
 class FeedOutOfOrder(Exception):
@@ -173,7 +177,7 @@ class FeedTail(Generic[EntryT]):
                 return FeedCursor(found.position, found.state)
         except Exception as error:
             if is_away(error):
-                raise NotLeading(self._feed) from error
+                raise NotLeading(error) from error
             raise
 
     async def _apply(self, entries: Sequence[EntryT], after: FeedCursor) -> None:
@@ -275,7 +279,12 @@ class FeedTail(Generic[EntryT]):
         except NotLeading:
             raise
         except Exception as unrecorded:  # an error of the bookkeeping must not hide the stop
-            self._log.warning("feed_stop_not_recorded", feed=self._feed, exc_info=unrecorded)
+            self._log.warning(
+                "feed_stop_not_recorded",
+                feed=self._feed,
+                error=type(unrecorded.__cause__ or unrecorded).__name__,
+                exc_info=None if isinstance(unrecorded, _NotNow) else unrecorded,
+            )
             FAILURES.labels(self._feed).inc()
             return False
         self._progress()
@@ -287,7 +296,7 @@ class FeedTail(Generic[EntryT]):
             retry_seconds=pause_seconds,
             cause=type(cause).__name__,
             # An outage is logged at each try: without the trace.
-            exc_info=None if isinstance(error, _NotNow) else error,
+            exc_info=None if _is_transient(cause) else error,
         )
         return False
 
@@ -328,13 +337,13 @@ class FeedTail(Generic[EntryT]):
                 await fence(connection, self._term)
                 yield connection
         except (cursor.CursorMoved, LeadershipLost) as error:
-            raise NotLeading(self._feed) from error
+            raise NotLeading(error) from error
         except Exception as error:
             if _is_transient(error):
                 raise _NotNow(self._feed) from error
             raise
 
 
-def _is_transient(error: Exception) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Whether no entry is at fault: the database, another service or a provider cannot be used at the moment."""
     return is_away(error) or (isinstance(error, BanksideError) and error.status >= 500)

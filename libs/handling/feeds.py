@@ -19,11 +19,12 @@ from typing import NoReturn
 from libs.contracts.principal import Principal
 from libs.contracts.reconciliation import FeedPosition, FeedPositions, ListFeedPositions
 from libs.contracts.result import Result
-from libs.handling.feed_tail import STOPPED_SECONDS, FeedTail, Prepare
+from libs.handling.feed_tail import STOPPED_SECONDS, FeedTail, NotLeading, Prepare
+from libs.handling.outage_log import OutageLog
 from libs.handling.queries import QueryHandler
 from libs.persistence import cursor
 from libs.persistence.engine import Database
-from libs.persistence.leadership import leadership
+from libs.persistence.leadership import LeadershipLost, leadership
 from libs.providers.feed_entries import EntryT, Fetch
 from libs.runtime.health import Progress
 from libs.runtime.process import Process
@@ -54,6 +55,7 @@ async def run_feed(
     """
     progress = Progress(PROGRESS_SECONDS)
     process.readiness.add(f"feed:{feed}", progress.check)
+    not_leading = OutageLog("feeds", "feed_not_leading", (LeadershipLost,))
 
     async def follow() -> NoReturn:
         while True:
@@ -72,8 +74,10 @@ async def run_feed(
                         progress=progress.made,
                     )
                     await tail.run()
+            except NotLeading as error:
+                not_leading.note(error.cause, feed=feed)
             except Exception as error:  # an election follows any failure
-                process.log.warning("feed_not_leading", feed=feed, exc_info=error)
+                not_leading.note(error, feed=feed)
             STOPPED_SECONDS.labels(feed).set(0)
             await asyncio.sleep(PAUSE_SECONDS)
 

@@ -1,27 +1,31 @@
-"""The log of what fails again and again because the database is away: a line for an outage, not for each attempt."""
+"""The log of what fails again and again in an outage: a line for an outage, not for each attempt."""
 
 from __future__ import annotations
 
 import structlog
 
+from libs.log_throttle import LogThrottle
 from libs.persistence.availability import is_away
-from libs.runtime.log_throttle import LogThrottle
 
 
 class OutageLog:
-    """Logs failures of one kind that are tried again. Of all that say that the database is away it logs the first one,
-    without a trace, and then one in a period; of all others likewise, with the trace.
+    """Logs failures of one kind that are tried again. Of those that an outage explains it logs the first one, without a
+    trace, and then one in a period; of all others likewise, with the trace.
+
+    Args:
+        outages: the errors that an outage explains, beside those that say that the database is away.
     """
 
-    def __init__(self, logger: str, event: str) -> None:
+    def __init__(self, logger: str, event: str, outages: tuple[type[Exception], ...] = ()) -> None:
         self._log = structlog.get_logger(logger)
         self._event = event
+        self._outages = outages
         self._away = LogThrottle()
         self._faults = LogThrottle()
 
     def note(self, error: Exception, **what: str | int) -> None:
         """Log it if a line is due. `what` failed is of this attempt; `left_out` counts those since the last line."""
-        away = is_away(error)
+        away = isinstance(error, self._outages) or is_away(error)
         if (left_out := (self._away if away else self._faults).left_out()) is None:
             return
         self._log.warning(

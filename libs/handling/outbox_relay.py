@@ -22,6 +22,7 @@ from libs.handling.metrics import (
     EVENTS_UNROUTABLE,
     OLDEST_EVENT_SECONDS,
 )
+from libs.handling.outage_log import OutageLog
 from libs.handling.periodic import repeat
 from libs.messaging.broker import Broker
 from libs.messaging.broker_errors import BROKER_ERRORS
@@ -36,6 +37,8 @@ from libs.runtime.process import Process
 PROGRESS_SECONDS = 20.0
 """A round that waits for the broker's confirms ends after 15 s."""
 MEASURE_SECONDS = 15.0
+TRANSIENT = (*BROKER_ERRORS, LeadershipLost)
+"""Errors after which the relay begins again, beside those that say that the database is away."""
 
 
 @asynccontextmanager
@@ -68,16 +71,14 @@ async def run_relay(process: Process, broker: Broker, database: Database) -> Asy
 
 async def _relay_for_ever(relay: Relay) -> NoReturn:
     """Relay, for ever; begin again after transient errors: the broker or the database is away, leadership is lost."""
-    log = structlog.get_logger("outbox")
+    waits = OutageLog("outbox", "relay_waits", TRANSIENT)
     while True:
         try:
             await relay.run_while_leading()
-        except (*BROKER_ERRORS, LeadershipLost) as error:
-            log.warning("relay_waits", error=type(error).__name__)
         except Exception as error:
-            if not is_away(error):
+            if not (isinstance(error, TRANSIENT) or is_away(error)):
                 raise
-            log.warning("relay_waits", error=type(error).__name__)
+            waits.note(error)
         await asyncio.sleep(ELECTION_SECONDS)
 
 

@@ -28,13 +28,13 @@ from libs.handling.answers import ANSWER_MARGIN_SECONDS
 from libs.handling.handled import OK, conclude, note_handled, processing
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.handling.payloads import open_body, prepare, success
+from libs.log_throttle import LogThrottle
 from libs.messaging.broker import Broker
 from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, WireError
 from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.replier import Replier
 from libs.messaging.topology import QUERIES, QueueType, queries_queue
 from libs.persistence.availability import is_away
-from libs.runtime.log_throttle import LogThrottle
 from libs.runtime.process import Process
 
 QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]

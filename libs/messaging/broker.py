@@ -22,6 +22,7 @@ from aio_pika.exceptions import (
 from aiormq.exceptions import ChannelAccessRefused
 
 from libs.backoff import Backoff
+from libs.log_throttle import LogThrottle
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import connect
 from libs.messaging.deadlines import within
@@ -88,6 +89,7 @@ class Broker:
         self._ready = asyncio.Event()
         self._session: Session | None = None
         self._limit = UnconfirmedLimit()
+        self._unreachable = LogThrottle()
         self._log = structlog.get_logger("broker")
 
     def add(self, part: Part) -> None:
@@ -154,7 +156,10 @@ class Broker:
                 )
             except BROKER_ERRORS as error:
                 failures += 1
-                self._log.warning("broker_unreachable", error=type(error).__name__)
+                if (left_out := self._unreachable.left_out()) is not None:
+                    self._log.warning(
+                        "broker_unreachable", error=type(error).__name__, left_out=left_out
+                    )
             except Exception as error:
                 # A fault of ours, and still no reason to stay without RabbitMQ.
                 failures += 1

@@ -39,6 +39,12 @@ NOT_CONNECTED = "error when creating transport: %r"
 """A record of aiormq that is left out: aiormq raises the error as well, and a line of ours reports it, such as
 `broker_unreachable`.
 """
+READER_ENDED = "Cancelling cause reader exited abnormally"
+"""A record of aiormq that is left out where RabbitMQ stopped or is not reached any more: `broker_session_lost` says so.
+It stays where a frame was malformed, RabbitMQ's or ours.
+"""
+CONNECTION_FORCED = 320
+"""The reply code with which RabbitMQ ends its connections as it stops."""
 
 
 def _redact(value: Any) -> Any:
@@ -98,13 +104,24 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and isinstance(record.exc_info[1], BadHttpMessage):
             return  # any client may send bytes that are not HTTP; they are answered 400
-        if record.name == "aiormq.connection" and record.msg == NOT_CONNECTED:
+        if record.name == "aiormq.connection" and _is_told_by_us(record):
             return
         logger = structlog.get_logger(record.name)
         exc_info = record.exc_info[1] if record.exc_info else None
         # asyncio puts the task, and in it what the exception said, into further lines.
         first_line = _text(record).partition("\n")[0]
         logger.log(record.levelno, first_line, logger=record.name, exc_info=exc_info)
+
+
+def _is_told_by_us(record: logging.LogRecord) -> bool:
+    if record.msg == NOT_CONNECTED:
+        return True
+    if record.msg != READER_ENDED or not record.exc_info:
+        return False
+    error = record.exc_info[1]
+    return isinstance(error, ConnectionError) and (
+        error.args[:1] == (CONNECTION_FORCED,) or isinstance(error.__cause__, OSError | EOFError)
+    )
 
 
 def _text(record: logging.LogRecord) -> str:

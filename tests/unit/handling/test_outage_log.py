@@ -17,6 +17,7 @@ from libs.handling.answers import CommandAnswers
 from libs.handling.outage_log import OutageLog
 from libs.messaging.envelope import Envelope, raw
 from libs.messaging.replier import Replier
+from libs.persistence.leadership import LeadershipLost
 
 COMMANDS = 20
 FAILURES = 60
@@ -86,4 +87,17 @@ def test_an_error_that_is_no_outage_is_logged_with_its_trace_also_during_one() -
     assert [(line["error"], line["exc_info"]) for line in logs] == [
         ("ConnectionRefusedError", None),
         ("LookupError", fault),
+    ]
+
+
+def test_an_error_that_is_named_as_an_outage_is_logged_without_a_trace() -> None:
+    log = OutageLog("feeds", "feed_not_leading", (LeadershipLost,))
+
+    with capture_logs() as logs:
+        for error in (LeadershipLost("feed:bank"), ConnectionRefusedError(), LookupError()):
+            log.note(error, feed="bank")
+
+    assert [(line["error"], line["exc_info"] is None) for line in logs] == [
+        ("LeadershipLost", True),
+        ("LookupError", False),
     ]

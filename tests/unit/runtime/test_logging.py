@@ -13,10 +13,11 @@ import time
 from pathlib import Path
 from typing import Any
 
+import aiormq
 import pytest
 from prometheus_client import REGISTRY
 
-from libs.runtime.logging import redact_sensitive
+from libs.runtime.logging import READER_ENDED, redact_sensitive
 from libs.runtime.request_log import Lines
 from tests.support.launching import Program, forked
 
@@ -206,6 +207,44 @@ asyncio.run(refused())
     )
 
     assert [line["event"] for line in lines] == ["ours"]
+
+
+READER_ENDS = f"""
+from aiormq import exceptions
+try:
+    raise {{raised}}
+except Exception as error:
+    logging.getLogger('aiormq.connection').warning(
+        {READER_ENDED!r}, exc_info=error
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "exceptions.AMQPConnectionError('reset') from ConnectionResetError()",
+        "exceptions.AMQPConnectionError('closed') from asyncio.IncompleteReadError(b'', 1)",
+        "exceptions.ConnectionClosed(320, 'CONNECTION_FORCED - broker forced connection closure')",
+    ],
+    ids=["reset", "closed", "stopped"],
+)
+def test_a_broker_that_goes_away_is_told_by_us_alone(raised: str) -> None:
+    assert lines_of(READER_ENDS.format(raised=raised)) == []
+
+
+@pytest.mark.parametrize(
+    "raised",
+    ["exceptions.InvalidFrameError('x') from ValueError()", "exceptions.ConnectionFrameError('x')"],
+)
+def test_a_malformed_frame_of_the_broker_or_of_ours_is_logged_with_its_trace(raised: str) -> None:
+    (line,) = lines_of(READER_ENDS.format(raised=raised))
+
+    assert line["exception"][0]["type"] in raised
+
+
+def test_the_record_that_is_left_out_is_that_of_the_locked_aiormq() -> None:
+    assert READER_ENDED in Path(str(aiormq.connection.__file__)).read_text()
 
 
 def test_a_line_of_another_library_has_its_arguments_and_its_logger() -> None:

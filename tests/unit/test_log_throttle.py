@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from libs.runtime.log_throttle import PERIOD_SECONDS, LogThrottle
+from libs.log_throttle import PERIOD_SECONDS, LogThrottle
 
 
 def test_the_first_line_is_due_at_once_and_the_next_after_a_period_with_the_number_left_out() -> (
