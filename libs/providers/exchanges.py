@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from libs import tracing
 from libs.backoff import Backoff, lengthened
+from libs.log_throttle import LogThrottle
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
 from libs.providers.loop_lag import LoopLag
@@ -68,6 +70,7 @@ class Exchanges:
         self._circuit = circuit or Circuit(changed=self._circuit_changed)
         self._rest_until = 0.0
         """By `time.monotonic`: the provider has asked for no request before."""
+        self._failed_reads: defaultdict[tuple[str, Failure], LogThrottle] = defaultdict(LogThrottle)
         self._log = structlog.get_logger("providers").bind(provider=name)
         CIRCUIT_OPEN.labels(name).set(0)
 
@@ -124,7 +127,7 @@ class Exchanges:
 
         Args:
             deadline: Unix seconds; the exchange ends by then, and within the provider's own timeout.
-            is_write: its failures are logged, all of them.
+            is_write: its failures are logged, all of them. Of a read, those of one kind are logged once in a period.
 
         Raises:
             ProviderRefusal: a definite no.
@@ -158,18 +161,7 @@ class Exchanges:
                 rest_until = time.monotonic() + error.retry_after_seconds
                 self._rest_until = max(self._rest_until, rest_until)
             self._count(operation, error.failure.value)
-            if (
-                is_write
-                or error.failure is Failure.UNREADABLE
-                or error.status in CREDENTIALS_REFUSED
-            ):
-                self._log.warning(
-                    "attempt_failed",
-                    operation=operation,
-                    failure=error.failure.value,
-                    status=error.status,
-                    late_seconds=round(late_seconds, 1),
-                )
+            self._log_failed(operation, error, late_seconds, is_write=is_write)
             raise
         except BaseException:
             self._circuit.abandoned()
@@ -180,6 +172,24 @@ class Exchanges:
         self._circuit.succeeded()
         self._count(operation, "ok")
         return answer
+
+    def _log_failed(
+        self, operation: str, error: AttemptFailed, late_seconds: float, *, is_write: bool
+    ) -> None:
+        left_out: int | None = 0
+        if not (
+            is_write or error.failure is Failure.UNREADABLE or error.status in CREDENTIALS_REFUSED
+        ):
+            left_out = self._failed_reads[operation, error.failure].left_out()
+        if left_out is not None:
+            self._log.warning(
+                "attempt_failed",
+                operation=operation,
+                failure=error.failure.value,
+                status=error.status,
+                late_seconds=round(late_seconds, 1),
+                left_out=left_out,
+            )
 
     async def _in_span(
         self, operation: str, exchange: Exchange[AnswerT], seconds: float

@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import aiohttp
 import pytest
+from structlog.testing import capture_logs
 
 from libs.backoff import Backoff
 from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
@@ -70,6 +71,25 @@ async def test_what_cannot_be_used_becomes_a_contract_error(
 
     with pytest.raises(error):
         await client.read("get", "/a", deadline=soon())
+
+
+async def test_reads_that_fail_are_logged_with_the_cause_once_for_each_kind(
+    provider: Provider, client: ProviderClient
+) -> None:
+    provider.answers = [says(500, "{}")] * 4 + [refuses(429, "slow_down")] * 2
+
+    with capture_logs() as logs:
+        for operation in ("get_operation", "get_wire", "get_wire"):
+            with pytest.raises((ProviderError, Unavailable)):
+                await client.read(operation, "/a", deadline=soon())
+
+    lines = [line for line in logs if line["event"] == "attempt_failed"]
+    assert [(line["operation"], line["failure"], line["status"]) for line in lines] == [
+        ("get_operation", "server_error", 500),
+        ("get_wire", "server_error", 500),
+        ("get_wire", "turned_away", 429),
+    ]
+    assert {line["provider"] for line in lines} == {"bank"}
 
 
 async def test_a_refusal_is_told_at_once(provider: Provider, client: ProviderClient) -> None:
