@@ -57,7 +57,8 @@ class Leased:
     """The span that sent it, as `libs.tracing` has it."""
 
 
-# `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used.
+# `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used. The earlier
+# commands of a key are looked up by `inbox_queue`: see `tables.queue_index`.
 _CLAIM = """
     WITH due AS (
         SELECT command_id FROM inbox i
@@ -65,7 +66,7 @@ _CLAIM = """
             AND (lease_until IS NULL OR lease_until < statement_timestamp())
             AND (ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
-                    AND e.finished_at IS NULL AND e.parked_at IS NULL AND e.sequence < i.sequence))
+                    AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
         ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
     )
     UPDATE inbox i SET attempts = attempts + 1, lease = gen_random_uuid(),

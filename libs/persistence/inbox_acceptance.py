@@ -146,8 +146,8 @@ _EARLIER = (
     select(table.c.command_id)
     .where(
         table.c.ordering_key == bindparam("key"),
-        table.c.finished_at.is_(None),
-        table.c.parked_at.is_(None),
+        # As `inbox_queue` has it: see `tables.queue_index`.
+        func.coalesce(table.c.finished_at, table.c.parked_at).is_(None),
     )
     .limit(1)
 )

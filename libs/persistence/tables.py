@@ -95,6 +95,24 @@ inbox = Table(
     ),
 )
 
+
+def queue_index(inbox: Table) -> Index:
+    """By ordering key, the commands that a later one waits for, of a service that has ordering keys.
+
+    They are written `coalesce(finished_at, parked_at) IS NULL`, here and in the statements. With `finished_at IS NULL`
+    PostgreSQL may take `inbox_due` instead, and read all open commands for each that it looks up: it does so when its
+    statistics are of a time without open commands, since it expects that index to have none.
+    """
+    return Index(
+        "inbox_queue",
+        inbox.c.ordering_key,
+        inbox.c.sequence,
+        postgresql_where=text(
+            "COALESCE(finished_at, parked_at) IS NULL AND ordering_key IS NOT NULL"
+        ),
+    )
+
+
 outbox = Table(
     "outbox",
     shared,

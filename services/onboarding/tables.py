@@ -36,6 +36,7 @@ from libs.persistence.tables import (
     UUID_TYPE,
     database_life,
     leader_lease,
+    queue_index,
 )
 from libs.persistence.tables import inbox as shared_inbox
 
@@ -45,6 +46,7 @@ _NOW = func.clock_timestamp()
 
 inbox = shared_inbox.to_metadata(metadata)
 Index("inbox_request", inbox.c.request_id)
+queue_index(inbox)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)

@@ -27,7 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import BYTEA
 
 from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
-from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE, leader_lease
+from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE, leader_lease, queue_index
 from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
@@ -45,6 +45,7 @@ FAILED = literal_column("'failed'", Text)
 
 inbox = shared_inbox.to_metadata(metadata)
 Index("inbox_request", inbox.c.request_id)
+queue_index(inbox)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 leader_lease.to_metadata(metadata)
 

@@ -27,3 +27,32 @@ async def statistics_of_one_row(environment: Environment, table: str) -> AsyncIt
     finally:
         await superuser.execute(f"ANALYZE {table}")
         await superuser.close()
+
+
+_FINISHED = """
+    INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, deadline,
+        finished_at, audited)
+    SELECT gen_random_uuid(), 'o', gen_random_uuid()::text, 'm', 'r', '', '', 0, now(), true
+    FROM generate_series(1, 2000)
+    """
+
+
+@asynccontextmanager
+async def statistics_of_finished_commands(
+    environment: Environment, service: str
+) -> AsyncIterator[asyncpg.Connection]:
+    """A connection whose planner knows the inbox from a time when it had no open command. Its rows are not kept."""
+    superuser = await asyncpg.connect(environment.database_urls["postgres"])
+    try:
+        await superuser.execute(f"SET search_path = {service}")
+        rolled_back = superuser.transaction()
+        await rolled_back.start()
+        try:
+            await superuser.execute(_FINISHED)
+            await superuser.execute("ANALYZE inbox")
+            yield superuser
+        finally:
+            await rolled_back.rollback()
+            await superuser.execute("ANALYZE inbox")
+    finally:
+        await superuser.close()
