@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Text, any_, bindparam, cast, delete, func, select
+from sqlalchemy import Row, Select, Text, any_, bindparam, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus
 from libs.contracts.exact_json import decode
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import CustomerRecord, Verification, last_four
 from services.onboarding.repository import verifications
@@ -48,11 +49,24 @@ _FIND = _OF_TENANT.where(table.c.customer_id == bindparam("customer_id"))
 _LOCK = _FIND.with_for_update(key_share=True)
 _WITH_STATUS = table.c.status == bindparam("status")
 _COUNT = select(func.count()).select_from(table).where(table.c.tenant == bindparam("tenant"))
-_PAGE = (
-    _OF_TENANT.order_by(table.c.created_at.desc(), table.c.customer_id.desc())
+_COUNT_WITH_STATUS = _COUNT.where(_WITH_STATUS)
+_NEWEST_FIRST = (table.c.created_at.desc(), table.c.customer_id.desc())
+_IDS_OF_PAGE = (
+    select(table.c.customer_id)
+    .where(table.c.tenant == bindparam("tenant"))
+    .order_by(*_NEWEST_FIRST)
     .limit(bindparam("limit"))
     .offset(bindparam("offset"))
 )
+
+
+def _page(ids: Select[Any]) -> Select[Any]:
+    """The rows of the page alone are read: those before it are passed over in the index that has their ids."""
+    return _OF_TENANT.where(is_chosen(table.c.customer_id, ids)).order_by(*_NEWEST_FIRST)
+
+
+_PAGE = _page(_IDS_OF_PAGE)
+_PAGE_WITH_STATUS = _page(_IDS_OF_PAGE.where(_WITH_STATUS))
 _OWNER = _OF_ANY_TENANT.where(table.c.customer_id == bindparam("customer_id"))
 _BUSINESS = select(cast(table.c.business, Text)).where(
     table.c.tenant == bindparam("tenant"), table.c.customer_id == bindparam("customer_id")
@@ -113,7 +127,7 @@ class Customers:
         count, page = _COUNT, _PAGE
         if status is not None:
             values["status"] = status.value
-            count, page = count.where(_WITH_STATUS), page.where(_WITH_STATUS)
+            count, page = _COUNT_WITH_STATUS, _PAGE_WITH_STATUS
         total = int((await connection.execute(count, values)).scalar_one())
         if offset >= total:
             return [], total  # without a walk over all of them

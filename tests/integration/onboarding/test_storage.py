@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from libs.contracts import onboarding_operations as table
-from libs.contracts.customers import ListCustomers
+from libs.contracts.customers import CustomerStatus, ListCustomers
 from libs.contracts.errors import Unavailable
 from libs.contracts.ownership import FindAccountOwner, ListOwnedAccounts
 from libs.persistence.engine import Database
@@ -125,6 +126,33 @@ async def test_lists_leave_room_for_other_reads_and_are_turned_away_when_too_man
         listed.payload(table.LIST_CUSTOMERS)["data"] for listed in await asyncio.gather(*lists)
     ]
     assert [len(customers) for customers in found] == [1] * (LISTS_AT_ONCE + half) + [0] * half
+
+
+@pytest.mark.parametrize("status", [None, CustomerStatus.APPROVED])
+async def test_a_page_of_customers_passes_over_those_before_it_in_the_index(
+    shelf: Database, status: CustomerStatus | None
+) -> None:
+    tenant, store, noted = f"t{uuid4().hex[:8]}", new_store(), list[tuple[str, Any]]()
+    async with shelf.transaction() as connection:
+        added = [await add_approved(connection, store, tenant) for _ in range(3)]
+
+    def note(_: Any, __: Any, statement: str, parameters: Any, ___: Any, ____: Any) -> None:
+        noted.append((statement, parameters))
+
+    async with shelf.transaction() as connection:
+        event.listen(shelf.engine.sync_engine, "before_cursor_execute", note)
+        page, total = await store.customers.page(connection, tenant, status, limit=2, offset=1)
+        event.remove(shelf.engine.sync_engine, "before_cursor_execute", note)
+        for worse in ("seqscan", "bitmapscan", "sort"):
+            await connection.execute(text(f"SET LOCAL enable_{worse} = off"))
+        statement, parameters = noted[-1]
+        plan = (
+            (await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)).scalars().all()
+        )
+
+    newest_first = [file.customer.customer_id for file in reversed(added)]
+    assert ([each.customer_id for each in page], total) == (newest_first[1:], 3)
+    assert any("Index Only Scan" in line for line in plan)
 
 
 async def test_the_last_four_digits_follow_the_ein(shelf: Database) -> None:
