@@ -86,7 +86,7 @@ suspect = Table(
     Column("looks", Integer, nullable=False, server_default=_ZERO),
     Column("found", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
     Column("run_id", UUID_TYPE),
-    Index("suspect_order", "due_at"),
+    Index("suspect_due", "comparison", "due_at"),
 )
 
 difference = Table(

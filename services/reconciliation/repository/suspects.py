@@ -21,6 +21,7 @@ from sqlalchemy import (
     delete,
     func,
     select,
+    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
@@ -52,11 +53,23 @@ _ADD_OF_SEVERAL = (
     .on_conflict_do_nothing()
 )
 _IS_OF_RUN = table.c.run_id == bindparam("of_run", type_=UUID_TYPE)
-_CANDIDATES = table.c.comparison == any_(bindparam("comparisons", type_=ARRAY(Text)))
-_longest_due = (
-    select(table.c.comparison)
-    .where(_CANDIDATES)
+_candidate = (
+    func.unnest(bindparam("comparisons", type_=ARRAY(Text)))
+    .table_valued("comparison")
+    .render_derived(name="candidate")
+)
+# By comparison, so that suspects of others, such as one that pauses, are not walked over.
+_first = (
+    select(table.c.due_at)
+    .where(table.c.comparison == _candidate.c.comparison)
     .order_by(table.c.due_at)
+    .limit(1)
+    .lateral("first")
+)
+_longest_due = (
+    select(_candidate.c.comparison)
+    .select_from(_candidate.join(_first, true()))
+    .order_by(_first.c.due_at)
     .limit(1)
     .scalar_subquery()
 )

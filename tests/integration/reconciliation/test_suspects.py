@@ -1,0 +1,54 @@
+"""Suspects in the order in which they are due, over a real database."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from sqlalchemy import text
+
+from libs.persistence.engine import Database
+from services.reconciliation.repository import suspects
+from tests.integration.tables import execute
+
+FETCHED = text("SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'suspect'")
+BY_INDEXES = [
+    text(f"SET LOCAL enable_{worse} = off") for worse in ("seqscan", "bitmapscan", "sort")
+]
+
+
+async def test_the_comparison_whose_suspect_has_been_due_longest_comes_first(
+    database: Database,
+) -> None:
+    async with database.transaction() as connection:
+        for comparison, key in (("wires", "w1"), ("accounts", "a1"), ("wires", "w2")):
+            await suspects.add(connection, comparison, [key])
+
+        first = await suspects.find_due(connection, uuid4(), 25, ["accounts", "wires"])
+        await suspects.remove(connection, "wires", ["w1"])
+        second = await suspects.find_due(connection, uuid4(), 25, ["accounts", "wires"])
+        none = await suspects.find_due(connection, uuid4(), 25, ["customers"])
+
+    assert first is not None
+    assert (first.comparison, [due.key for due in first.due]) == ("wires", ["w1", "w2"])
+    assert second is not None
+    assert (second.comparison, [due.key for due in second.due]) == ("accounts", ["a1"])
+    assert none is None
+
+
+async def test_the_suspects_of_a_comparison_that_pauses_are_not_read(database: Database) -> None:
+    await execute(
+        database,
+        "INSERT INTO suspect (comparison, key) SELECT 'wires', n::text FROM generate_series(1, 300) n",
+    )
+    async with database.transaction() as connection:
+        await suspects.add(connection, "accounts", ["a1"])
+
+    async with database.transaction() as connection:
+        for setting in BY_INDEXES:
+            await connection.execute(setting)
+        found = await suspects.find_due(connection, uuid4(), 25, ["accounts"])
+        fetched = (await connection.execute(FETCHED)).scalar_one()
+
+    assert found is not None
+    assert [due.key for due in found.due] == ["a1"]
+    assert fetched <= 2
