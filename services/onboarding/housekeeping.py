@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
-from services.onboarding.repository import steps
+from services.onboarding.repository import step_retention
 
 PAUSE_SECONDS = 60.0
 
@@ -15,9 +15,11 @@ async def keep_house(database: Database, *, step_days: int) -> NoReturn:
     """Purge saga steps that are older than `step_days`, batch by batch, for ever."""
 
     async def purge() -> None:
-        purged = steps.PURGE_BATCH
-        while purged == steps.PURGE_BATCH:
+        # Each round begins anew: by then other steps may go.
+        last: step_retention.StepPlace | None = step_retention.FIRST
+        while last is not None:
             async with database.transaction() as connection:
-                purged = await steps.purge(connection, days=step_days)
+                purged = await step_retention.purge(connection, days=step_days, after=last)
+            last = purged.last
 
     await repeat("housekeeping", purge, PAUSE_SECONDS)

@@ -11,7 +11,7 @@ import pytest
 from libs.persistence import inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
-from services.onboarding.repository import steps
+from services.onboarding.repository import step_retention
 from services.webhook_dispatcher.repository import retention, strays
 from tests.integration.statistics import statistics_of_one_row
 from tests.integration.tables import execute
@@ -47,7 +47,7 @@ REDELIVERIES = f"""
 
 
 async def purge_steps(connection: AsyncConnection) -> int:
-    return await steps.purge(connection, days=1)
+    return (await step_retention.purge(connection, days=1)).deleted
 
 
 async def release(connection: AsyncConnection) -> int | None:
@@ -76,7 +76,7 @@ async def test_a_batch_is_no_larger_where_statistics_know_of_one_row(
     change: Callable[[AsyncConnection], Awaitable[int | None]],
 ) -> None:
     monkeypatch.setattr(inbox_housekeeping, "PURGE_BATCH", BATCH)
-    monkeypatch.setattr(steps, "PURGE_BATCH", BATCH)
+    monkeypatch.setattr(step_retention, "PURGE_BATCH", BATCH)
     database = open_database(fresh_environment.database_urls[service], "tests")
     for statement in rows:
         await execute(database, statement)

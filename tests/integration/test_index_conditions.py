@@ -16,7 +16,7 @@ from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping
 from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from services.ledger_read.waiting_entries import WaitingEntries
-from services.onboarding.repository import steps
+from services.onboarding.repository import step_retention
 from services.payments import approving
 from tests.integration.statistics import statistics_of_finished_commands
 from tests.support.infrastructure import Environment
@@ -68,7 +68,7 @@ async def purge_commands(database: Database) -> None:
 
 async def purge_steps(database: Database) -> None:
     async with database.transaction() as connection:
-        await steps.purge(connection, days=36_500)
+        await step_retention.purge(connection, days=36_500)
 
 
 async def take_accounts(database: Database) -> None:

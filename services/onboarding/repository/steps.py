@@ -39,13 +39,10 @@ from services.onboarding.repository.step_cases import (
     IS_THE_STEP,
     IS_UNKNOWN,
     MAY_BE_AT_PROVIDER,
-    is_refused_compensation,
 )
 from services.onboarding.repository.tenant_rows import json_of
-from services.onboarding.states import FINAL
-from services.onboarding.tables import customers, inbox, saga_steps
+from services.onboarding.tables import inbox, saga_steps
 
-PURGE_BATCH = 1000
 LONGEST_CODE = 64
 TIME_ORDERED = 7
 """The version of the UUIDs that are made anew for each request."""
@@ -181,37 +178,6 @@ _COMMAND_OF = (
     .order_by(_T.last_attempt_at.desc())
     .limit(1)
 )
-# Whose opening may still be carried on.
-_IS_UNOPENED = exists().where(
-    customers.c.customer_id == _T.customer_id,
-    customers.c.core_id.is_(None),
-    customers.c.status.not_in([status.value for status in FINAL]),
-)
-_HAS_OPEN_COMMAND = exists().where(
-    inbox.c.finished_at.is_(None),
-    inbox.c.ordering_key == _T.tenant + "/" + cast(_T.customer_id, Text),
-)
-_REFUSED = saga_steps.alias("refused")
-# What its other steps made stays at the provider: by these it is known whose it is (`holders.other_holder`).
-_IS_NOT_TAKEN_BACK = exists().where(
-    _REFUSED.c.saga_id == _T.saga_id, is_refused_compensation(_REFUSED)
-)
-_PAST = (
-    select(_T.saga_id, _T.name)
-    .where(
-        # Unlike `clock_timestamp()`, it is stable, so that the index is used.
-        _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval),
-        not_(_IS_NOT_TAKEN_BACK),
-        not_(_IS_UNOPENED),
-        not_(_HAS_OPEN_COMMAND),
-    )
-    .order_by(_T.recorded_at)
-    .limit(bindparam("batch"))
-    .with_for_update(of=saga_steps, skip_locked=True)
-    # Carried out once: see `libs.persistence.chosen_rows`.
-    .cte("past")
-)
-_PURGE = delete(saga_steps).where(_T.saga_id == _PAST.c.saga_id, _T.name == _PAST.c.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -424,13 +390,3 @@ async def command_of(connection: AsyncConnection, tenant: str, saga_id: UUID) ->
     found = await connection.execute(_COMMAND_OF, {"of_saga": saga_id, "tenant": tenant})
     command_id: UUID | None = found.scalar_one_or_none()
     return command_id
-
-
-async def purge(connection: AsyncConnection, *, days: int) -> int:
-    """Delete a batch of steps whose outcome was recorded more than `days` ago; how many.
-
-    Kept are those of a saga that may still run again, which is one of a customer that is pending or has a command open;
-    and those of a saga with a refused compensation that no operator has seen to.
-    """
-    deleted = await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
-    return deleted.rowcount

@@ -18,7 +18,7 @@ from libs.persistence.leased_writes import LeasedValue
 from libs.providers.outcomes import Reason
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository import holders, step_cases, steps
+from services.onboarding.repository import holders, step_cases, step_retention, steps
 from services.onboarding.repository.step_cases import Resolution
 from services.onboarding.repository.step_commits import Advance, Intent, StepDone, advance
 from services.onboarding.repository.steps import SagaName
@@ -109,7 +109,7 @@ async def make_older(shelf: Database, saga: SagaName) -> None:
 
 async def purge(shelf: Database) -> int:
     async with shelf.transaction() as connection:
-        return await steps.purge(connection, days=DAYS)
+        return (await step_retention.purge(connection, days=DAYS)).deleted
 
 
 async def names_left(shelf: Database, saga_id: UUID) -> list[str]:
@@ -282,7 +282,7 @@ async def test_the_steps_of_a_refused_compensation_stay_with_it_so_that_its_reco
 async def test_one_batch_is_bounded(
     shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "PURGE_BATCH", 2)
+    monkeypatch.setattr(step_retention, "PURGE_BATCH", 2)
     saga = await new_saga(shelf, store)
     for number in range(5):
         await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
@@ -290,10 +290,55 @@ async def test_one_batch_is_bounded(
     assert await purge(shelf) == 2
 
 
+async def test_a_batch_looks_at_no_more_steps_than_it_may_delete_and_the_next_goes_on_behind_them(
+    shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_retention, "PURGE_BATCH", 2)
+    kept, saga = await new_saga(shelf, store, pending=True), await new_saga(shelf, store)
+    for number in range(3):
+        await add_step(shelf, kept, f"kept.{number}", days=DAYS + 9 - number)
+    await add_step(shelf, saga, "old", days=DAYS + 1)
+    await add_step(shelf, saga, "young", days=DAYS - 1)
+
+    batches, last = [], step_retention.FIRST
+    while True:
+        async with shelf.transaction() as connection:
+            purged = await step_retention.purge(connection, days=DAYS, after=last)
+        if purged.last is None:
+            break
+        last = purged.last
+        batches.append((purged.deleted, last.name))
+
+    assert batches == [(0, "kept.1"), (1, "old")]
+    assert await names_left(shelf, kept.saga_id) == ["kept.0", "kept.1", "kept.2"]
+    assert await names_left(shelf, saga.saga_id) == ["young"]
+
+
+async def test_housekeeping_purges_steps_behind_those_that_stay(
+    shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_retention, "PURGE_BATCH", 1)
+    kept, saga = await new_saga(shelf, store, pending=True), await new_saga(shelf, store)
+    for number in range(2):
+        await add_step(shelf, kept, f"kept.{number}", days=DAYS + 9)
+        await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
+
+    async def none_left() -> bool:
+        return await names_left(shelf, saga.saga_id) == []
+
+    keeping = asyncio.create_task(keep_house(shelf, step_days=DAYS))
+    try:
+        await eventually(none_left)
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})
+    assert await names_left(shelf, kept.saga_id) == ["kept.0", "kept.1"]
+
+
 async def test_housekeeping_purges_batch_after_batch(
     shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "PURGE_BATCH", 2)
+    monkeypatch.setattr(step_retention, "PURGE_BATCH", 2)
     saga = await new_saga(shelf, store)
     for number in range(5):
         await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
