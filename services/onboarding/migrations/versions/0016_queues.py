@@ -5,8 +5,8 @@ The release before looks them up by `inbox_order`, which stays.
 
 from libs.persistence.online import create_index
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 
 
 def upgrade() -> None:
