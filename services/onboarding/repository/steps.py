@@ -23,7 +23,6 @@ from sqlalchemy import (
     exists,
     func,
     literal_column,
-    not_,
     or_,
     select,
     true,
