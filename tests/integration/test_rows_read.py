@@ -1,0 +1,73 @@
+"""Statements that need a few rows of a large table read few, where the planner's statistics speak for reading many."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import date
+from uuid import UUID
+
+from sqlalchemy import text
+
+from libs.contracts.operating.wires import ListOperatorWires
+from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.engine import open_database
+from services.payments.repository import operating as operating_wires
+from tests.integration.tables import define, execute
+from tests.support.infrastructure import Environment
+
+MANY, BATCH = 5000, 100
+CUSTOMER = UUID(int=1)
+READ = text(
+    "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables"
+    " WHERE schemaname = current_schema()"
+)
+
+
+def wires(customer_id: str, count: int) -> str:
+    return f"""
+        INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
+            purpose, state, sequence, created_at)
+        SELECT gen_random_uuid(), 't', {customer_id}, 'a', 'e', 1, 'p', 'completed', 1, now()
+        FROM generate_series(1, {count}) n
+        """
+
+
+async def wires_to_come(connection: AsyncConnection) -> int:
+    query = ListOperatorWires(customer_id=str(CUSTOMER), start_date=date.max, limit=BATCH)
+    return len(await operating_wires.page(connection, query))
+
+
+async def test_of_many_wires_of_a_customer_one_is_read_for_its_tenant(
+    fresh_environment: Environment,
+) -> None:
+    rows = (wires("gen_random_uuid()", MANY), wires(f"'{CUSTOMER}'", MANY))
+
+    found, read = await rows_read(fresh_environment, "payments.wires", rows, wires_to_come)
+
+    assert found == 0
+    assert read < 5 * BATCH
+
+
+async def rows_read(
+    environment: Environment,
+    table: str,
+    rows: tuple[str, ...],
+    do: Callable[[AsyncConnection], Awaitable[int | None]],
+) -> tuple[int | None, int]:
+    """What `do` returns, and how many rows of tables were read for it.
+
+    Args:
+        table: of `rows`, with its schema.
+    """
+    service, _ = table.split(".")
+    database = open_database(environment.database_urls[service], "tests")
+    try:
+        await execute(database, *rows)
+        await define(environment, service, f"ANALYZE {table}")
+        async with database.transaction() as connection:
+            before = (await connection.execute(READ)).scalar_one()
+            done = await do(connection)
+            after = (await connection.execute(READ)).scalar_one()
+    finally:
+        await database.close()
+    return done, after - before
