@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import date
+from datetime import date, timedelta
 from uuid import UUID
 
 from sqlalchemy import text
@@ -12,15 +12,27 @@ from libs.contracts.operating.wires import ListOperatorWires
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
 from services.payments.repository import operating as operating_wires
+from services.webhook_dispatcher.repository import (
+    retention,
+)
 from tests.integration.tables import define, execute
 from tests.support.infrastructure import Environment
 
 MANY, BATCH = 5000, 100
+OURS = UUID("00000000-0000-4000-8000-000000000001")
 CUSTOMER = UUID(int=1)
 READ = text(
     "SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer FROM pg_stat_xact_user_tables"
     " WHERE schemaname = current_schema()"
 )
+
+
+def subscription(status: str) -> str:
+    return f"""
+        INSERT INTO subscription (id, tenant, event_type, callback_url, description, status, secret, created_at,
+            updated_at)
+        VALUES ('{OURS}', 't', '*', 'https://example.com', '', '{status}', '', now(), now())
+        """
 
 
 def wires(customer_id: str, count: int) -> str:
@@ -32,9 +44,30 @@ def wires(customer_id: str, count: int) -> str:
         """
 
 
+REDELIVERIES = f"""
+    INSERT INTO redelivery (subscription_id, event_id, delivery_id, created_at)
+    SELECT '{OURS}', gen_random_uuid(), gen_random_uuid(), now() - interval '2 days' FROM generate_series(1, {MANY})
+    """
+
+
+async def forget(connection: AsyncConnection) -> int:
+    return await retention.forget_redeliveries(connection, timedelta(days=1), BATCH)
+
+
 async def wires_to_come(connection: AsyncConnection) -> int:
     query = ListOperatorWires(customer_id=str(CUSTOMER), start_date=date.max, limit=BATCH)
     return len(await operating_wires.page(connection, query))
+
+
+async def test_of_many_notes_of_redeliveries_those_of_a_batch_are_read(
+    fresh_environment: Environment,
+) -> None:
+    rows = (subscription("active"), REDELIVERIES)
+
+    done, read = await rows_read(fresh_environment, "webhook_dispatcher.redelivery", rows, forget)
+
+    assert done == BATCH
+    assert read < 5 * BATCH
 
 
 async def test_of_many_wires_of_a_customer_one_is_read_for_its_tenant(

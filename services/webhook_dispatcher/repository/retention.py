@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Interval, bindparam, delete, func, select, text
+from sqlalchemy import ColumnElement, Interval, bindparam, column, delete, func, select, text
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.tables import redelivery
 
@@ -33,22 +35,20 @@ _DROP_HELD = text(
     """
 )
 _NOW = select(func.clock_timestamp(type_=INSTANT))
+# Rows are deleted by their place in the table: notes are never updated, so a note stays where it is.
+_PLACE: ColumnElement[Any] = column("ctid")
 _PAST = (
-    select(redelivery.c.subscription_id, redelivery.c.event_id, redelivery.c.delivery_id)
+    select(_PLACE)
+    .select_from(redelivery)
     .where(
         redelivery.c.created_at
         < func.statement_timestamp() - bindparam("retention", type_=Interval)
     )
+    .order_by(redelivery.c.created_at)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
-    # Carried out once: see `libs.persistence.chosen_rows`.
-    .cte("past")
 )
-_FORGET_REDELIVERIES = delete(redelivery).where(
-    redelivery.c.subscription_id == _PAST.c.subscription_id,
-    redelivery.c.event_id == _PAST.c.event_id,
-    redelivery.c.delivery_id == _PAST.c.delivery_id,
-)
+_FORGET_REDELIVERIES = delete(redelivery).where(is_chosen(_PLACE, _PAST))
 
 
 @dataclass(frozen=True, slots=True)
