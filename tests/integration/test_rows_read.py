@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import date, timedelta
 from uuid import UUID
 
+import pytest
 from sqlalchemy import text
 
 from libs.contracts.operating.wires import ListOperatorWires
@@ -14,6 +15,7 @@ from libs.persistence.engine import open_database
 from services.payments.repository import operating as operating_wires
 from services.webhook_dispatcher.repository import (
     retention,
+    strays,
 )
 from tests.integration.tables import define, execute
 from tests.support.infrastructure import Environment
@@ -35,6 +37,17 @@ def subscription(status: str) -> str:
         """
 
 
+def to(subscription_id: str, state: str, count: int, *, first: int) -> str:
+    """Deliveries whose ids begin with `first` and follow each other."""
+    return f"""
+        INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,
+            created_at)
+        SELECT lpad(to_hex({first} + n), 32, '0')::uuid, {subscription_id}, 't', current_date, gen_random_uuid(),
+            'person.updated', '{state}', CASE '{state}' WHEN 'held' THEN now() END, now(), now()
+        FROM generate_series(1, {count}) n
+        """
+
+
 def wires(customer_id: str, count: int) -> str:
     return f"""
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
@@ -50,6 +63,18 @@ REDELIVERIES = f"""
     """
 
 
+async def hold(connection: AsyncConnection) -> int | None:
+    return await strays.change(connection, OURS, "disabled", BATCH)
+
+
+async def release(connection: AsyncConnection) -> int | None:
+    return await strays.change(connection, OURS, "active", BATCH)
+
+
+async def remove(connection: AsyncConnection) -> int | None:
+    return await strays.change(connection, OURS, "deleted", BATCH)
+
+
 async def forget(connection: AsyncConnection) -> int:
     return await retention.forget_redeliveries(connection, timedelta(days=1), BATCH)
 
@@ -57,6 +82,33 @@ async def forget(connection: AsyncConnection) -> int:
 async def wires_to_come(connection: AsyncConnection) -> int:
     query = ListOperatorWires(customer_id=str(CUSTOMER), start_date=date.max, limit=BATCH)
     return len(await operating_wires.page(connection, query))
+
+
+TO_OURS, TO_OTHERS = f"'{OURS}'", "gen_random_uuid()"
+HELD_OF_OTHERS, PENDING_OF_OTHERS = (
+    to(TO_OTHERS, state, MANY, first=0) for state in ("held", "pending")
+)
+HELD, PENDING = (to(TO_OURS, state, MANY, first=2 * MANY) for state in ("held", "pending"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "do", "count"),
+    [
+        ((subscription("disabled"), HELD_OF_OTHERS, PENDING), hold, BATCH),
+        ((subscription("active"), PENDING_OF_OTHERS, HELD), release, BATCH),
+        ((subscription("deleted"), HELD_OF_OTHERS, HELD), remove, BATCH),
+    ],
+)
+async def test_of_many_deliveries_few_are_read(
+    fresh_environment: Environment,
+    rows: tuple[str, ...],
+    do: Callable[[AsyncConnection], Awaitable[int | None]],
+    count: int,
+) -> None:
+    done, read = await rows_read(fresh_environment, "webhook_dispatcher.delivery", rows, do)
+
+    assert done == count
+    assert read < 5 * BATCH
 
 
 async def test_of_many_notes_of_redeliveries_those_of_a_batch_are_read(

@@ -32,6 +32,7 @@ from sqlalchemy import (
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from services.webhook_dispatcher.repository.index_plans import BY_INDEX
 from services.webhook_dispatcher.tables import (
     DELETED,
     DISABLED,
@@ -46,25 +47,39 @@ Status = Literal["active", "disabled", "unavailable", "deleted"]
 
 
 class _Rule(NamedTuple):
-    """Of one kind of strays, which an index finds: those that were changed are not walked over again."""
+    """Of one kind of strays, which an index finds: those that were changed are not walked over again.
+
+    `change` runs with `BY_INDEX`: where strays are a good part of the table, the planner would read the table from its
+    beginning.
+    """
 
     any_left: Select[Any]
     change: Update | Delete
 
 
-def _rule(change: Update | Delete, *is_stray: ColumnElement[bool]) -> _Rule:
+def _rule(
+    change: Update | Delete,
+    *is_stray: ColumnElement[bool],
+    in_order_of: ColumnElement[Any] | None = None,
+) -> _Rule:
     strays = select(delivery.c.id).where(
         delivery.c.subscription_id == bindparam("of_subscription"), *is_stray
     )
     # Locked rows are passed over, since waiting for them could be a deadlock: statements that wait for several rows
     # lock them in order of their ids, and this one finds its rows in another.
-    some = strays.limit(bindparam("most")).with_for_update(skip_locked=True)
+    some = strays.order_by(in_order_of).limit(bindparam("most")).with_for_update(skip_locked=True)
     return _Rule(strays.limit(1), change.where(is_chosen(delivery.c.id, some)))
 
 
 _HOLDING = update(delivery).values(state="held", held_at=func.clock_timestamp())
 _HOLD = (
-    _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_(None)),
+    # In the order of the index on due deliveries: that on events has them, too, among those of all subscriptions.
+    _rule(
+        _HOLDING,
+        delivery.c.state == PENDING,
+        delivery.c.claim.is_(None),
+        in_order_of=delivery.c.due_at,
+    ),
     _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_not(None)),
 )
 _RELEASING = update(delivery).values(
@@ -108,6 +123,7 @@ async def change(
     kept = await connection.execute(_KEEP_STATUS, {"id": subscription_id, "status": status})
     if kept.first() is None:
         return None
+    await connection.execute(BY_INDEX)
     changed = 0
     for rule in _RULES[status]:
         done = await connection.execute(
