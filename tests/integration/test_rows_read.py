@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -14,6 +14,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
 from services.payments.repository import operating as operating_wires
 from services.webhook_dispatcher.repository import (
+    recovery,
     retention,
     strays,
 )
@@ -75,6 +76,19 @@ async def remove(connection: AsyncConnection) -> int | None:
     return await strays.change(connection, OURS, "deleted", BATCH)
 
 
+async def recover(connection: AsyncConnection) -> int:
+    now = datetime.now(UTC)
+    released = await recovery.release_held(
+        connection,
+        OURS,
+        since=now - timedelta(days=1),
+        until=now + timedelta(days=1),
+        after=recovery.BEGINNING,
+        limit=BATCH,
+    )
+    return released.released
+
+
 async def forget(connection: AsyncConnection) -> int:
     return await retention.forget_redeliveries(connection, timedelta(days=1), BATCH)
 
@@ -97,6 +111,7 @@ HELD, PENDING = (to(TO_OURS, state, MANY, first=2 * MANY) for state in ("held", 
         ((subscription("disabled"), HELD_OF_OTHERS, PENDING), hold, BATCH),
         ((subscription("active"), PENDING_OF_OTHERS, HELD), release, BATCH),
         ((subscription("deleted"), HELD_OF_OTHERS, HELD), remove, BATCH),
+        ((to(TO_OURS, "pending", MANY, first=0), HELD), recover, BATCH),
     ],
 )
 async def test_of_many_deliveries_few_are_read(

@@ -55,11 +55,17 @@ _FAILED = (
 )
 # Set-based statements, some with several writes: read as SQL, each is one thought. They leave out an event that is on
 # its way by another delivery, or was delivered after it failed or was held (`NOT EXISTS … redelivery`).
+#
+# `_RELEASE` looks at the held deliveries of the subscription after the last one. Its order is that of both columns, and
+# no condition is `subscription_id = …`: so the index `delivery_held` alone has the order. With the order of ids, the
+# planner may walk the primary key, over all deliveries that the batches before released.
 _RELEASE = text(
     """
     WITH looked_at AS (
         SELECT id, held_at FROM delivery
-        WHERE subscription_id = :subscription_id AND state = 'held' AND id > :after ORDER BY id LIMIT :limit
+        WHERE state = 'held' AND (subscription_id, id) > (:subscription_id, :after)
+            AND subscription_id <= :subscription_id
+        ORDER BY subscription_id, id LIMIT :limit
     ), held AS (
         SELECT id, event_id, held_at FROM delivery
         WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE held_at BETWEEN :since AND :until)) AND state = 'held'
