@@ -9,11 +9,15 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
+from libs.contracts.operating.pages import Order
 from libs.contracts.operating.wires import ListOperatorWires
+from libs.contracts.webhook_views import DeliveryFilter
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
 from services.payments.repository import operating as operating_wires
 from services.webhook_dispatcher.repository import (
+    deliveries,
+    operating,
     recovery,
     retention,
     strays,
@@ -21,7 +25,7 @@ from services.webhook_dispatcher.repository import (
 from tests.integration.tables import define, execute
 from tests.support.infrastructure import Environment
 
-MANY, BATCH = 5000, 100
+MANY, FEW, BATCH = 5000, 5, 100
 OURS = UUID("00000000-0000-4000-8000-000000000001")
 CUSTOMER = UUID(int=1)
 READ = text(
@@ -64,6 +68,34 @@ REDELIVERIES = f"""
     """
 
 
+async def few_pending(connection: AsyncConnection) -> int:
+    return await listed(connection, DeliveryFilter.PENDING)
+
+
+async def few_held(connection: AsyncConnection) -> int:
+    return await listed(connection, DeliveryFilter.HELD)
+
+
+async def listed(connection: AsyncConnection, status: DeliveryFilter) -> int:
+    found, _ = await deliveries.page(connection, OURS, status, limit=BATCH, offset=0)
+    return len(found)
+
+
+async def pending_for_operators(connection: AsyncConnection) -> int:
+    return await listed_for_operators(connection, DeliveryFilter.PENDING)
+
+
+async def held_for_operators(connection: AsyncConnection) -> int:
+    return await listed_for_operators(connection, DeliveryFilter.HELD)
+
+
+async def listed_for_operators(connection: AsyncConnection, status: DeliveryFilter) -> int:
+    found = await operating.deliveries(
+        connection, OURS, status, order=Order.NEWEST, place=None, limit=BATCH
+    )
+    return len(found)
+
+
 async def hold(connection: AsyncConnection) -> int | None:
     return await strays.change(connection, OURS, "disabled", BATCH)
 
@@ -102,12 +134,17 @@ TO_OURS, TO_OTHERS = f"'{OURS}'", "gen_random_uuid()"
 HELD_OF_OTHERS, PENDING_OF_OTHERS = (
     to(TO_OTHERS, state, MANY, first=0) for state in ("held", "pending")
 )
+FEW_HELD, FEW_PENDING = (to(TO_OURS, state, FEW, first=MANY + 1) for state in ("held", "pending"))
 HELD, PENDING = (to(TO_OURS, state, MANY, first=2 * MANY) for state in ("held", "pending"))
 
 
 @pytest.mark.parametrize(
     ("rows", "do", "count"),
     [
+        ((PENDING_OF_OTHERS, HELD, FEW_PENDING), few_pending, FEW),
+        ((HELD_OF_OTHERS, PENDING, FEW_HELD), few_held, FEW),
+        ((HELD_OF_OTHERS, PENDING, FEW_HELD), held_for_operators, FEW),
+        ((PENDING,), pending_for_operators, BATCH),
         ((subscription("disabled"), HELD_OF_OTHERS, PENDING), hold, BATCH),
         ((subscription("active"), PENDING_OF_OTHERS, HELD), release, BATCH),
         ((subscription("deleted"), HELD_OF_OTHERS, HELD), remove, BATCH),

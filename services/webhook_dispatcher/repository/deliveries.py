@@ -14,6 +14,8 @@ from sqlalchemy import (
     ARRAY,
     ColumnElement,
     Date,
+    FromClause,
+    Integer,
     Row,
     ScalarSelect,
     Select,
@@ -37,6 +39,7 @@ from libs.contracts.webhook_views import BreakerRole, DeliveryFilter, DeliverySt
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.models import AttemptRecord, DeliveryRecord
+from services.webhook_dispatcher.repository.index_plans import BY_INDEX
 from services.webhook_dispatcher.tables import (
     FAILED,
     HELD,
@@ -50,6 +53,10 @@ from services.webhook_dispatcher.tables import (
 
 MOST_LISTED = 100_000
 """The newest deliveries that can be paged through. A subscription may have a hundred million."""
+MOST_SORTED = 1000
+"""Up to so many deliveries that a filter means are found by its own index, and sorted. In order of their ids they might
+be found among all of the subscription, which may be millions.
+"""
 MOST_ATTEMPTS = 40
 """The newest attempts of a delivery that are shown: more than the 31 of the longest retry schedule that can be set. A
 delivery may have any number, since its schedule begins anew each time that it was held and is due again. Each may take
@@ -60,27 +67,33 @@ MOST_DAYS = 400
 
 _IS_PENDING = delivery.c.state == PENDING
 IS_FAILING = and_(_IS_PENDING, delivery.c.attempts_made > literal_column("0"))
-_BREAKER = case(
-    (or_(delivery.c.state != PENDING, endpoint.c.open_until.is_(None)), None),
-    (delivery.c.claim.is_(None), BreakerRole.WAITS.value),
-    (endpoint.c.open_until <= func.statement_timestamp(), BreakerRole.PROBE.value),
-)
-OPEN = select(
-    delivery.c.id,
-    delivery.c.subscription_id,
-    delivery.c.event_day,
-    delivery.c.event_id,
-    delivery.c.event_type,
-    delivery.c.state.label("status"),
-    delivery.c.attempts_made,
-    case(
-        (delivery.c.state == PENDING, func.greatest(delivery.c.due_at, endpoint.c.open_until))
-    ).label("next_attempt_at"),
-    _BREAKER.label("circuit_breaker"),
-    delivery.c.created_at,
-).select_from(
-    delivery.outerjoin(endpoint, endpoint.c.subscription_id == delivery.c.subscription_id)
-)
+
+
+def _open(rows: FromClause) -> Select[Any]:
+    """Of these rows of `delivery`, what a delivery that is not over has."""
+    breaker = case(
+        (or_(rows.c.state != PENDING, endpoint.c.open_until.is_(None)), None),
+        (rows.c.claim.is_(None), BreakerRole.WAITS.value),
+        (endpoint.c.open_until <= func.statement_timestamp(), BreakerRole.PROBE.value),
+    )
+    next_attempt_at = case(
+        (rows.c.state == PENDING, func.greatest(rows.c.due_at, endpoint.c.open_until))
+    )
+    return select(
+        rows.c.id,
+        rows.c.subscription_id,
+        rows.c.event_day,
+        rows.c.event_id,
+        rows.c.event_type,
+        rows.c.state.label("status"),
+        rows.c.attempts_made,
+        next_attempt_at.label("next_attempt_at"),
+        breaker.label("circuit_breaker"),
+        rows.c.created_at,
+    ).select_from(rows.outerjoin(endpoint, endpoint.c.subscription_id == rows.c.subscription_id))
+
+
+OPEN = _open(delivery)
 """Deliveries that are not over."""
 OVER = select(
     attempt.c.delivery_id.label("id"),
@@ -97,17 +110,29 @@ OVER = select(
 """Deliveries that are over."""
 _OPEN = OPEN.where(delivery.c.subscription_id == bindparam("subscription_id"))
 _OVER = OVER.where(attempt.c.subscription_id == bindparam("subscription_id"))
+# Two parts, each of which has an index. The deliveries in flight are few, and read in the order of their index before
+# they are sorted: in order of their ids they would be found among all of the subscription.
+_WAITING = _OPEN.where(_IS_PENDING, delivery.c.claim.is_(None))
+_IN_FLIGHT = _open(
+    select(delivery)
+    .where(
+        delivery.c.subscription_id == bindparam("subscription_id"),
+        _IS_PENDING,
+        delivery.c.claim.is_not(None),
+    )
+    .order_by(delivery.c.lease_until)
+    .cte("in_flight")
+    .prefix_with("MATERIALIZED")
+)
+_HELD = _OPEN.where(delivery.c.state == HELD)
+_FAILING = _OPEN.where(IS_FAILING)
 PARTS: dict[DeliveryFilter | None, tuple[Select[Any], ...]] = {
     None: (_OPEN, _OVER),
-    # In flight or not: an index has each of them, and so walks over no held ones.
-    DeliveryFilter.PENDING: (
-        _OPEN.where(_IS_PENDING, delivery.c.claim.is_(None)),
-        _OPEN.where(_IS_PENDING, delivery.c.claim.is_not(None)),
-    ),
-    DeliveryFilter.HELD: (_OPEN.where(delivery.c.state == HELD),),
+    DeliveryFilter.PENDING: (_WAITING, _IN_FLIGHT),
+    DeliveryFilter.HELD: (_HELD,),
     DeliveryFilter.SUCCEEDED: (_OVER.where(attempt.c.concluded == SUCCEEDED),),
     DeliveryFilter.FAILED: (_OVER.where(attempt.c.concluded == FAILED),),
-    DeliveryFilter.FAILING: (_OPEN.where(IS_FAILING),),
+    DeliveryFilter.FAILING: (_FAILING,),
 }
 """The deliveries of a subscription that a filter means."""
 _FIND = union_all(
@@ -126,20 +151,26 @@ def _listing(*parts: Select[Any]) -> tuple[Select[int], Select[*tuple[Any, ...]]
     counted = (
         select(union_all(*some).subquery("found")).limit(bindparam("most")).subquery("counted")
     )
-    newest = union_all(
-        *(
-            part.order_by(part.selected_columns[0].desc()).limit(bindparam("reach"))
-            for part in parts
-        )
-    ).subquery("found")
-    page = select(newest).order_by(newest.c.id.desc())
-    return (
-        select(func.count()).select_from(counted),
-        page.limit(bindparam("limit")).offset(bindparam("offset")),
+    newest = (
+        part.order_by(part.selected_columns[0].desc()).limit(bindparam("reach")) for part in parts
     )
+    return select(func.count()).select_from(counted), _page(*newest)
+
+
+def _page(*parts: Select[Any]) -> Select[*tuple[Any, ...]]:
+    found = union_all(*parts).subquery("found")
+    page = select(found).order_by(found.c.id.desc())
+    return page.limit(bindparam("limit")).offset(bindparam("offset"))
 
 
 _LISTINGS = {wanted: _listing(*parts) for wanted, parts in PARTS.items()}
+_FEW = literal_column(str(MOST_SORTED), Integer)
+_PAGES_OF_FEW = {
+    # In the order of the index on due deliveries: that on events has them, too, among those of all subscriptions.
+    DeliveryFilter.PENDING: _page(_WAITING.order_by(delivery.c.due_at).limit(_FEW), _IN_FLIGHT),
+    DeliveryFilter.HELD: _page(_HELD.limit(_FEW)),
+    DeliveryFilter.FAILING: _page(_FAILING.limit(_FEW)),
+}
 # Each day is a partition, whose index has the attempts of a delivery in the order of their numbers.
 _DAYS = func.unnest(bindparam("days", type_=ARRAY(Date))).table_valued("day").render_derived("days")
 _OF_DAY = (
@@ -186,18 +217,18 @@ _ADD_AGAIN = text(
     """
 )
 # Of those that wait, the first is found by the index on due deliveries.
-_WAITING = delivery.alias("waiting")
+_OTHER = delivery.alias("other")
 _PUT_FIRST = (
     update(delivery)
     .where(delivery.c.id == bindparam("delivery_id"))
     .values(
         due_at=func.least(
             delivery.c.due_at,
-            select(func.min(_WAITING.c.due_at) - timedelta(milliseconds=1))
+            select(func.min(_OTHER.c.due_at) - timedelta(milliseconds=1))
             .where(
-                _WAITING.c.subscription_id == bindparam("of_subscription"),
-                _WAITING.c.state == PENDING,
-                _WAITING.c.claim.is_(None),
+                _OTHER.c.subscription_id == bindparam("of_subscription"),
+                _OTHER.c.state == PENDING,
+                _OTHER.c.claim.is_(None),
             )
             .scalar_subquery(),
         )
@@ -250,14 +281,18 @@ async def page(
     """
     count, rows = _LISTINGS[status]
     of_subscription = {"subscription_id": subscription_id}
+    await connection.execute(BY_INDEX)
     counted = await connection.execute(count, {**of_subscription, "most": MOST_LISTED})
     total = int(counted.scalar_one())
     limit = min(limit, total - offset)
     if limit <= 0:
         return [], total  # a page far beyond the end would read all that is before it
-    found = await connection.execute(
-        rows, {**of_subscription, "reach": limit + offset, "limit": limit, "offset": offset}
-    )
+    values = {**of_subscription, "limit": limit, "offset": offset}
+    few = _PAGES_OF_FEW.get(status) if status and total <= MOST_SORTED else None
+    if few is not None:
+        found = await connection.execute(few, values)
+    else:
+        found = await connection.execute(rows, {**values, "reach": limit + offset})
     return [record_of(row) for row in found], total
 
 

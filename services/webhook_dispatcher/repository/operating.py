@@ -267,6 +267,7 @@ async def deliveries(
     place: Place | None,
     limit: int,
 ) -> list[DeliveryRecord]:
+    await connection.execute(BY_INDEX)
     rows = await connection.execute(
         _DELIVERIES[order, status],
         {"subscription_id": subscription_id, "edge": _edge(place, order), "limit": limit},
