@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from uuid import UUID
 
 import pytest
@@ -14,6 +16,8 @@ from libs.contracts.operating.wires import ListOperatorWires
 from libs.contracts.webhook_views import DeliveryFilter
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
+from services.ledger_read.mirror.store import PostingStore
+from services.ledger_read.models import Posting
 from services.payments.repository import operating as operating_wires
 from services.webhook_dispatcher.repository import (
     deliveries,
@@ -65,6 +69,13 @@ def wires(customer_id: str, count: int) -> str:
 REDELIVERIES = f"""
     INSERT INTO redelivery (subscription_id, event_id, delivery_id, created_at)
     SELECT '{OURS}', gen_random_uuid(), gen_random_uuid(), now() - interval '2 days' FROM generate_series(1, {MANY})
+    """
+
+
+POSTINGS = f"""
+    INSERT INTO posting (account_id, transaction_id, provider_id, tx_uuid, segment, type, settled_at, amount, is_debit)
+    SELECT 'a', n, n, gen_random_uuid(), 1, 'wire', now() - interval '1 minute' * ({MANY} - n), 1, false
+    FROM generate_series(1, {MANY}) n
     """
 
 
@@ -183,6 +194,35 @@ async def test_of_many_wires_of_a_customer_one_is_read_for_its_tenant(
 
     assert found == 0
     assert read < 5 * BATCH
+
+
+async def test_of_many_postings_of_an_account_one_is_read_to_place_another(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = open_database(fresh_environment.database_urls["ledger_read"], "tests")
+    await execute(database, POSTINGS)
+    await define(fresh_environment, "ledger_read", "ANALYZE ledger_read.posting")
+    named = Posting(
+        provider_id="named",
+        transaction_id="named",
+        tx_uuid=UUID(int=1),
+        type="wire",
+        settled_at=datetime.now(UTC) - timedelta(minutes=MANY // 4),
+        amount=Decimal(1),
+        is_debit=True,
+        counterparty_name=None,
+        counterparty_id=None,
+    )
+
+    async with database.driver_transaction() as connection:
+        monkeypatch.setattr(database, "driver_transaction", lambda: nullcontext(connection))
+        before = await connection.fetchval(str(READ))
+        was_stored = await PostingStore(database).add_named("a", named)
+        after = await connection.fetchval(str(READ))
+    await database.close()
+
+    assert was_stored
+    assert after - before < BATCH
 
 
 async def rows_read(

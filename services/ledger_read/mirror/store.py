@@ -111,9 +111,12 @@ _DIVIDE = """
     """
 # Whether it is unknown and lies below a known one. An unknown one above all that are known is added to `posting_named`.
 # One of the same moment as a known one may lie below it.
+# In the order of an index, which then gives the newest one: `EXISTS` may read the table until it finds any.
 _PLACE_NAMED = """
     WITH place AS (
-        SELECT EXISTS (SELECT FROM posting WHERE account_id = $1 AND settled_at >= $6) AS is_below
+        SELECT (
+            SELECT true FROM posting WHERE account_id = $1 AND settled_at >= $6 ORDER BY settled_at DESC LIMIT 1
+        ) IS NOT NULL AS is_below
         WHERE NOT EXISTS (SELECT FROM posting WHERE account_id = $1 AND provider_id = $2)
     ), above_all AS (
         INSERT INTO posting_named (account_id, provider_id, transaction_id, tx_uuid, type, settled_at, amount, is_debit,
