@@ -47,13 +47,17 @@ RELEASE_SECONDS = 2.0
 RETRY_SECONDS = 0.25
 """Before a renewal is tried on another connection."""
 
+# A lease that ends later than any process sets it was written before the database's clock was set back. Its holder may
+# be gone, and would be followed only after as much time. A holder that lives loses its term, as by any other election.
+# Twice the length: the clock may be corrected by a little, and another release may set longer leases.
 _TAKE = """
     INSERT INTO leader_lease AS lease (name, term, holder, lease_until)
     SELECT $1::text, 1, $2::uuid, clock_timestamp() + make_interval(secs => $3)
-    WHERE NOT EXISTS (SELECT 1 FROM leader_lease WHERE name = $1::text AND lease_until >= clock_timestamp())
+    WHERE NOT EXISTS (SELECT 1 FROM leader_lease WHERE name = $1::text
+        AND lease_until BETWEEN clock_timestamp() AND clock_timestamp() + make_interval(secs => 2 * $3))
     ON CONFLICT (name) DO UPDATE
     SET term = lease.term + 1, holder = $2::uuid, lease_until = clock_timestamp() + make_interval(secs => $3)
-    WHERE lease.lease_until < clock_timestamp()
+    WHERE lease.lease_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + make_interval(secs => 2 * $3)
     RETURNING term
     """
 _RENEW = """

@@ -10,6 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
@@ -125,6 +126,27 @@ async def test_a_leader_that_vanished_in_the_middle_of_a_fenced_transaction_is_f
 
         first.cancel()
         await asyncio.wait({first})
+
+
+async def test_a_lease_from_before_the_clock_was_set_back_is_taken_and_its_writes_are_refused(
+    database: Database,
+) -> None:
+    gone = Term("test", 7, uuid4(), asyncio.timeout(None))
+    async with database.driver() as connection:
+        await connection.execute(
+            "INSERT INTO leader_lease (name, term, holder, lease_until)"
+            " VALUES ($1, $2, $3, clock_timestamp() + interval '1 hour')",
+            *gone.token,
+        )
+    second = Candidate(database)
+
+    async with running(second):
+        await within(AT_ONCE_SECONDS, second.leading)
+
+        assert second.terms[0].number == gone.number + 1
+        with pytest.raises(LeadershipLost):
+            async with database.transaction() as transaction:
+                await fence(transaction, gone)
 
 
 async def test_a_leader_that_ends_is_followed_at_once(database: Database) -> None:

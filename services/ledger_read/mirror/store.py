@@ -151,9 +151,11 @@ _IS_AT = (
 )
 _MOVE_GAP = "UPDATE posting_gap SET cursor = $3 WHERE account_id = $1 AND segment = $2"
 _CLOSE_GAP = "DELETE FROM posting_gap WHERE account_id = $1 AND segment = $2"
+# A time later than any process sets it was written before the database's clock was set back: its process may be gone.
 _TAKE = """
     UPDATE posting_mirror SET filler = $2, filling_until = clock_timestamp() + make_interval(secs => $3)
-    WHERE account_id = $1 AND (filler = $2 OR filling_until < clock_timestamp()) RETURNING true
+    WHERE account_id = $1 AND (filler = $2 OR filling_until NOT BETWEEN clock_timestamp()
+        AND clock_timestamp() + make_interval(secs => 2 * $3)) RETURNING true
     """
 _RELEASE = """
     UPDATE posting_mirror SET filler = NULL, filling_until = '-infinity' WHERE account_id = $1 AND filler = $2

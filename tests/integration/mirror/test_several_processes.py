@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -90,13 +91,16 @@ async def read_one_page(mirror: Mirror, account_id: str) -> None:
     await mirror.store.release(account_id, filler)
 
 
-async def run_out(database: Database, account_id: str) -> None:
-    """The lease of the process that reads the account's history."""
+async def run_out(
+    database: Database, account_id: str, moved: timedelta = timedelta(seconds=-1)
+) -> None:
+    """The lease of the process that reads the account's history. `moved`: where its end is put, from now on."""
     async with database.driver() as connection:
         done = await connection.execute(
-            "UPDATE posting_mirror SET filling_until = now() - interval '1 second' "
+            "UPDATE posting_mirror SET filling_until = now() + $2 "
             "WHERE account_id = $1 AND filling_until > now()",
             account_id,
+            moved,
         )
     assert done == "UPDATE 1", "there is a lease"
 
@@ -169,8 +173,13 @@ async def test_a_lease_that_runs_out_while_its_history_waits_for_its_turn_is_tak
     assert await mirror.store.take(account_id, uuid.uuid4()), "no lease stays"
 
 
+@pytest.mark.parametrize(
+    "moved",
+    [timedelta(seconds=-1), timedelta(hours=1)],
+    ids=["its-time-passed", "the-clock-was-set-back"],
+)
 async def test_a_process_that_froze_is_replaced_and_writes_nothing_afterwards(
-    mirror: Mirror, source: ScriptedSource, database: Database, account_id: str
+    mirror: Mirror, source: ScriptedSource, database: Database, account_id: str, moved: timedelta
 ) -> None:
     source.post(account_id, *some(12))
     frozen = uuid.uuid4()
@@ -180,7 +189,7 @@ async def test_a_process_that_froze_is_replaced_and_writes_nothing_afterwards(
     gap = await mirror.store.gap(account_id)
     assert gap is not None
     late = await read_whole(await source.page(account_id, gap.cursor, soon()), soon())
-    await run_out(database, account_id)
+    await run_out(database, account_id, moved)
 
     await mirror.catch_up(account_id)
 
