@@ -34,7 +34,11 @@ from services.ledger_read.models import (
 
 
 class Ownership(Protocol):
-    """Who owns what. Every method raises Unavailable when onboarding cannot be asked: never NotFound for that."""
+    """Who owns what. Every method raises Unavailable when onboarding cannot be asked: never NotFound for that.
+
+    Onboarding limits how many queries of one tenant it answers at a time. Where a method's answer is of any tenant,
+    `principal` is the caller that needs it, whose share it counts for; of what the feed needs it is SERVICE.
+    """
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         """Return when the account is one of the principal's. Raises NotFound when it is not, or does not exist."""
@@ -44,18 +48,20 @@ class Ownership(Protocol):
         """All accounts of the principal's tenant, or of its customer when it is bound to one."""
         ...
 
-    async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
+    async def customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> CustomerOwner:
         """A customer of any tenant. Raises NotFound."""
         ...
 
     async def holders(
-        self, account_ids: Sequence[str], deadline: float
+        self, principal: Principal, account_ids: Sequence[str], deadline: float
     ) -> dict[str, AccountHolder]:
         """The holder of each account, of any tenant. Accounts that onboarding does not own are left out."""
         ...
 
     async def external_accounts(
-        self, customer_id: str, deadline: float
+        self, principal: Principal, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
         """The linked ones of a customer of any tenant, the primary first, then the newest first."""
         ...
@@ -70,11 +76,15 @@ class Financial(Protocol):
 
     Every method raises ProviderTimeout, Unavailable, and ProviderError for an answer that cannot be used. Not knowing
     an account is such an answer, since only accounts are asked for that onboarding says were opened.
+
+    `principal`: see `Ownership`, which is asked where the provider does not know the owners of accounts.
     """
 
-    async def account(self, account_id: str, deadline: float) -> Account: ...
+    async def account(self, principal: Principal, account_id: str, deadline: float) -> Account: ...
 
-    async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
+    async def accounts(
+        self, principal: Principal, account_ids: Sequence[str], deadline: float
+    ) -> list[Account]:
         """All of them, the newest first: by the provider's time of opening, and by id where it tells none."""
         ...
 
@@ -84,12 +94,14 @@ class Financial(Protocol):
 
     async def balance(self, account_id: str, deadline: float) -> Balance: ...
 
-    async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
+    async def external_account(
+        self, principal: Principal, account_id: str, deadline: float
+    ) -> ExternalAccount:
         """The primary one of the account's customer. Raises NotFound when there is none."""
         ...
 
     async def external_accounts(
-        self, customer_id: str, deadline: float
+        self, principal: Principal, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
         """All of the customer's, the primary first, then the newest first."""
         ...

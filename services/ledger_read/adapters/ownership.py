@@ -60,23 +60,25 @@ class OnboardingOwnership:
                 raise self._query_client.broken(onboarding.LIST_OWNED_ACCOUNTS)
             after = page.next_after
 
-    async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
+    async def customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> CustomerOwner:
         return await self._query_client.query(
             onboarding.FIND_CUSTOMER,
-            SERVICE,
+            principal,
             FindCustomer(customer_id=customer_id),
             CustomerOwner,
             deadline,
         )
 
     async def holders(
-        self, account_ids: Sequence[str], deadline: float
+        self, principal: Principal, account_ids: Sequence[str], deadline: float
     ) -> dict[str, AccountHolder]:
         found: dict[str, AccountHolder] = {}
         for start in range(0, len(account_ids), PAGE):
             answer = await self._query_client.query(
                 onboarding.FIND_ACCOUNT_HOLDERS,
-                SERVICE,
+                principal,
                 FindAccountHolders(account_ids=list(account_ids[start : start + PAGE])),
                 AccountHolders,
                 deadline,
@@ -85,11 +87,11 @@ class OnboardingOwnership:
         return found
 
     async def external_accounts(
-        self, customer_id: str, deadline: float
+        self, principal: Principal, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
         answer = await self._query_client.query(
             onboarding.LIST_LINKED_EXTERNAL_ACCOUNTS,
-            SERVICE,
+            principal,
             ListLinkedExternalAccounts(customer_id=customer_id),
             LinkedExternalAccounts,
             deadline,
@@ -99,6 +101,6 @@ class OnboardingOwnership:
     async def tenant_of(self, customer_id: str, deadline: float) -> str:
         tenant = self._tenants.get(customer_id)
         if tenant is None:
-            tenant = (await self.customer(customer_id, deadline)).tenant
+            tenant = (await self.customer(SERVICE, customer_id, deadline)).tenant
             self._tenants[customer_id] = tenant
         return tenant

@@ -53,13 +53,15 @@ class AccountQueries:
         self, principal: Principal, command: contract.GetAccount, deadline: float
     ) -> Result:
         await self._ownership.require_account(principal, command.account_id, deadline)
-        return Result(await self._financial.account(command.account_id, deadline))
+        return Result(await self._financial.account(principal, command.account_id, deadline))
 
     async def get_external_account(
         self, principal: Principal, command: contract.GetExternalAccount, deadline: float
     ) -> Result:
         await self._ownership.require_account(principal, command.account_id, deadline)
-        return Result(await self._financial.external_account(command.account_id, deadline))
+        return Result(
+            await self._financial.external_account(principal, command.account_id, deadline)
+        )
 
     async def list_partner_accounts(
         self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
@@ -67,7 +69,7 @@ class AccountQueries:
         """The list's name is the partner's (interface §4)."""
         async with self._lists.room(principal.tenant):
             ids = await self._ownership.account_ids(principal, deadline)
-            accounts = await self._financial.accounts(ids, deadline)
+            accounts = await self._financial.accounts(principal, ids, deadline)
         items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in accounts]
         return Result(
             contract.PartnerAccountList(name=principal.tenant_name, dba_name=None, accounts=items)
@@ -87,13 +89,15 @@ class AccountQueries:
         self, principal: Principal, _: contract.ListExternalAccounts, deadline: float
     ) -> Result:
         customer = await self._customer(principal, deadline)
-        return Result(await self._financial.external_accounts(customer.customer_id, deadline))
+        return Result(
+            await self._financial.external_accounts(principal, customer.customer_id, deadline)
+        )
 
     async def _customer(self, principal: Principal, deadline: float) -> CustomerOwner:
         """The one customer that a key of the customer family is bound to. Raises NotFound: it is not the tenant's."""
         if principal.customer_id is None:
             raise NotFound
-        customer = await self._ownership.customer(principal.customer_id, deadline)
+        customer = await self._ownership.customer(principal, principal.customer_id, deadline)
         if customer.tenant != principal.tenant:
             raise NotFound
         return customer

@@ -15,6 +15,7 @@ from prometheus_client import Gauge
 
 from libs.contracts.errors import BanksideError, NotFound
 from libs.contracts.ownership import AccountHolder
+from libs.contracts.principal import SERVICE
 from libs.gathering import gather_or_cancel
 from libs.persistence.availability import is_away
 from libs.providers.feed_entries import FETCH_SECONDS, describe
@@ -72,7 +73,7 @@ class WaitingAccounts:
             return False
         ids = [account.account_id for account in accounts]
         try:
-            holders = await self._ownership.holders(ids, self._clock() + OWNER_SECONDS)
+            holders = await self._ownership.holders(SERVICE, ids, self._clock() + OWNER_SECONDS)
         except BanksideError as error:
             self._log.warning("feed_entries_wait_for_onboarding", code=error.code)
             for account_id in ids:
@@ -111,7 +112,7 @@ class WaitingAccounts:
     async def _await_owner(self, account: WaitingAccount) -> None:
         try:
             owner = await self._ownership.customer(
-                account.customer_id, self._clock() + OWNER_SECONDS
+                SERVICE, account.customer_id, self._clock() + OWNER_SECONDS
             )
             is_final = owner.is_final
         except NotFound:
@@ -120,7 +121,9 @@ class WaitingAccounts:
             await self._postpone(account, "never_owned")
             return
         # Asked once more: it may have got the account since, and have become final. From here on it gets none.
-        holders = await self._ownership.holders([account.account_id], self._clock() + OWNER_SECONDS)
+        holders = await self._ownership.holders(
+            SERVICE, [account.account_id], self._clock() + OWNER_SECONDS
+        )
         if account.account_id in holders:
             await self._report(holders[account.account_id])
             return

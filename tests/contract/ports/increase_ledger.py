@@ -47,6 +47,7 @@ class OwnershipInTables:
     def __init__(self) -> None:
         self.customers: dict[str, str] = {}
         self.linked: defaultdict[str, list[LinkedExternalAccount]] = defaultdict(list)
+        self.asked_for: set[Principal] = set()
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         raise NotImplementedError(NOT_ASKED)
@@ -54,15 +55,18 @@ class OwnershipInTables:
     async def account_ids(self, principal: Principal, deadline: float) -> list[str]:
         raise NotImplementedError(NOT_ASKED)
 
-    async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
+    async def customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> CustomerOwner:
         raise NotImplementedError(NOT_ASKED)
 
     async def tenant_of(self, customer_id: str, deadline: float) -> str:
         raise NotImplementedError(NOT_ASKED)
 
     async def holders(
-        self, account_ids: Sequence[str], deadline: float
+        self, principal: Principal, account_ids: Sequence[str], deadline: float
     ) -> dict[str, AccountHolder]:
+        self.asked_for.add(principal)
         return {
             account_id: AccountHolder(
                 account_id=account_id,
@@ -75,8 +79,9 @@ class OwnershipInTables:
         }
 
     async def external_accounts(
-        self, customer_id: str, deadline: float
+        self, principal: Principal, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
+        self.asked_for.add(principal)
         return list(self.linked[customer_id])
 
 

@@ -19,6 +19,7 @@ from libs.contracts.transactions import ListTransactions, Transaction
 from services.ledger_read.models import Page
 from tests.contract.ports.ledger_banks import LedgerBank, Opened
 from tests.support.pace import pace
+from tests.unit.ledger_read.fakes import PARTNER
 
 MONDAY, TUESDAY, WEDNESDAY = date(2025, 3, 10), date(2025, 3, 11), date(2025, 3, 12)
 
@@ -51,9 +52,9 @@ async def test_accounts_are_read_one_by_one_and_listed_newest_first(
 ) -> None:
     first, second = await ledger_bank.open_account(), await ledger_bank.open_account()
 
-    account = await ledger_bank.financial.account(first.account_id, soon())
+    account = await ledger_bank.financial.account(PARTNER, first.account_id, soon())
     ids = [first.account_id, second.account_id]
-    both = await ledger_bank.financial.accounts(ids, soon())
+    both = await ledger_bank.financial.accounts(PARTNER, ids, soon())
     summaries = await ledger_bank.financial.summaries(ids, soon())
 
     assert (account.id, account.status, account.account_group) == (
@@ -75,9 +76,9 @@ async def test_an_account_that_the_provider_does_not_know_is_its_error(
     unknown = ListTransactions(account_id="acc_unknown")
 
     with pytest.raises(ProviderError):
-        await ledger_bank.financial.account("acc_unknown", soon())
+        await ledger_bank.financial.account(PARTNER, "acc_unknown", soon())
     with pytest.raises(ProviderError):
-        await ledger_bank.financial.accounts([known.account_id, "acc_unknown"], soon())
+        await ledger_bank.financial.accounts(PARTNER, [known.account_id, "acc_unknown"], soon())
     with pytest.raises(ProviderError):
         await ledger_bank.financial.balance("acc_unknown", soon())
     with pytest.raises(ProviderError):
@@ -100,12 +101,12 @@ async def test_the_primary_external_account_is_the_accounts_and_all_are_the_cust
 ) -> None:
     opened = await ledger_bank.open_account()
     with pytest.raises(NotFound):
-        await ledger_bank.financial.external_account(opened.account_id, soon())
+        await ledger_bank.financial.external_account(PARTNER, opened.account_id, soon())
     await ledger_bank.link(opened, "1111222233")
     await ledger_bank.link(opened, "4444555566")
 
-    primary = await ledger_bank.financial.external_account(opened.account_id, soon())
-    linked = await ledger_bank.financial.external_accounts(opened.customer_id, soon())
+    primary = await ledger_bank.financial.external_account(PARTNER, opened.account_id, soon())
+    linked = await ledger_bank.financial.external_accounts(PARTNER, opened.customer_id, soon())
 
     assert primary.external_account_number == "4444555566"
     assert [(one.account_number, one.primary) for one in linked] == [

@@ -35,6 +35,7 @@ from tests.support.increase_clients import link_external, send_wire
 from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
+from tests.unit.ledger_read.fakes import PARTNER
 
 LEDGER = "services.ledger_read.adapters.increase.ledger"
 WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
@@ -130,7 +131,7 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
         account_id=account_id, name="Another", idempotency_key=uuid.uuid4().hex
     )
 
-    account = await bank.financial.account(account_id, soon())
+    account = await bank.financial.account(PARTNER, account_id, soon())
     [newest, *_] = await transactions(bank, opened)
 
     assert (account.account_number, account.account_title) == (
@@ -186,7 +187,7 @@ async def test_interest_that_was_accrued_on_another_account_is_not_the_accounts(
         account_id=paid_into, amount=500, accrued_on_account_id=accrued_on
     )
 
-    accounts = await bank.financial.accounts([paid_into, accrued_on], soon())
+    accounts = await bank.financial.accounts(PARTNER, [paid_into, accrued_on], soon())
 
     assert [
         (one.interest_earned_year_to_date, one.annual_percentage_yield_earned) for one in accounts
@@ -205,7 +206,7 @@ async def test_accounts_are_listed_by_the_time_at_which_they_were_opened(
             opened.append((await bank.open_account()).account_id)
     third, first, fourth, second = opened
 
-    accounts = await bank.financial.accounts(opened, soon())
+    accounts = await bank.financial.accounts(PARTNER, opened, soon())
     summaries = await bank.financial.summaries(opened, soon())
 
     assert [account.id for account in accounts] == [fourth, third, second, first]
@@ -219,6 +220,17 @@ async def test_a_summary_of_an_account_reads_no_interest(bank: IncreaseLedgerBan
     await bank.financial.summaries([opened.account_id], soon())
 
     assert value_of(TRANSACTIONS_LISTED) == before
+
+
+async def test_onboarding_is_asked_for_the_caller_of_a_read(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_account()
+    await bank.link(opened, "987654321")
+
+    await bank.financial.account(PARTNER, opened.account_id, soon())
+    await bank.financial.external_account(PARTNER, opened.account_id, soon())
+    await bank.financial.external_accounts(PARTNER, opened.customer_id, soon())
+
+    assert bank.ownership.asked_for == {PARTNER}
 
 
 async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
@@ -262,7 +274,7 @@ async def test_the_first_of_more_numbers_than_a_page_has_is_the_accounts(
         account_id=opened.account_id, name="Another", idempotency_key=uuid.uuid4().hex
     )
 
-    account = await bank.financial.account(opened.account_id, soon())
+    account = await bank.financial.account(PARTNER, opened.account_id, soon())
 
     assert account.account_number == first.account_number
 
@@ -511,7 +523,7 @@ async def test_a_closed_account_is_shown_as_closed(bank: IncreaseLedgerBank) -> 
     opened = await bank.open_account()
     await bank.increase.accounts.close(opened.account_id)
 
-    account = await bank.financial.account(opened.account_id, soon())
+    account = await bank.financial.account(PARTNER, opened.account_id, soon())
 
     assert account.status == "closed"
     assert account.close_date is not None

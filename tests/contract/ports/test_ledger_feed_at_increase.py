@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.ach import AchEventData
 from libs.contracts.errors import ProviderError
+from libs.contracts.principal import SERVICE
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions
 from libs.providers.errors import AttemptFailed, Failure
@@ -253,7 +254,7 @@ async def test_an_account_that_onboarding_owns_late_is_reported_from_its_opening
     )
     early = waiting(await entries(bank))
     customer_id = bank.ownership.customers[account.id] = str(uuid.uuid4())
-    [holder] = (await bank.ownership.holders([account.id], soon())).values()
+    [holder] = (await bank.ownership.holders(SERVICE, [account.id], soon())).values()
 
     assert bank.read_again is not None
     later = [await bank.read_again(one, holder, soon()) for one in early]

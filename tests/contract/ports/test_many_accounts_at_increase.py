@@ -17,6 +17,7 @@ from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_clients import open_account
 from tests.support.pace import pace
+from tests.unit.ledger_read.fakes import PARTNER
 
 MODULES = "services.ledger_read.adapters.increase"
 MANY = 16
@@ -37,7 +38,7 @@ async def read(
 ) -> tuple[list[Account], Counter[str]]:
     """The accounts, and how often each operation of the bank was asked for."""
     before = Counter(bank.running.bank.requests)
-    accounts = await bank.financial.accounts(account_ids, time.time() + 10 * pace())
+    accounts = await bank.financial.accounts(PARTNER, account_ids, time.time() + 10 * pace())
     return accounts, Counter(bank.running.bank.requests) - before
 
 

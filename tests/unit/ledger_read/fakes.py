@@ -31,12 +31,14 @@ class Onboarding:
     customers: dict[str, bool] = field(default_factory=dict)
     failure: Exception | None = None
     asked: Counter[str] = field(default_factory=Counter)
+    asked_for: set[Principal] = field(default_factory=set)
     page: int = 1000
 
     async def query(
         self, operation: Operation, principal: Principal, command: Command, deadline: float
     ) -> Any:
         self.asked[operation.name] += 1
+        self.asked_for.add(principal)
         if self.failure is not None:
             raise self.failure
         return {"data": self._answer(principal, command)}

@@ -171,7 +171,7 @@ async def test_the_lists_of_one_partner_leave_room_for_those_of_others() -> None
     reading, may_answer = list[Sequence[str]](), asyncio.Event()
 
     class SlowFinancial:
-        async def accounts(self, account_ids: Sequence[str], _: float) -> list[Any]:
+        async def accounts(self, _: Principal, account_ids: Sequence[str], __: float) -> list[Any]:
             reading.append(account_ids)
             await may_answer.wait()
             return []
@@ -248,6 +248,7 @@ async def test_the_customers_list_carries_its_name_and_only_its_accounts(service
         "dba_name": "Acme",
         "accounts": [{"id": "a_3", **item}, {"id": "a_1", **item}],
     }
+    assert service.onboarding.asked_for == {CUSTOMER}, "in the caller's share of onboarding"
 
 
 async def test_a_list_without_accounts_asks_no_provider(service: Service) -> None:

@@ -23,6 +23,7 @@ from libs.contracts.accounts import (
 from libs.contracts.bank_days import BANK_ZONE, today_at_the_bank
 from libs.contracts.errors import NotFound, ProviderError
 from libs.contracts.ownership import AccountHolder
+from libs.contracts.principal import Principal
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.increase.accounts import Account as IncreaseAccount
@@ -90,12 +91,14 @@ class IncreaseFinancial:
             system_timestamp=datetime.now(UTC),
         )
 
-    async def account(self, account_id: str, deadline: float) -> Account:
-        [account] = await self.accounts([account_id], deadline)
+    async def account(self, principal: Principal, account_id: str, deadline: float) -> Account:
+        [account] = await self.accounts(principal, [account_id], deadline)
         return account
 
-    async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
-        holders = await self._ownership.holders(account_ids, deadline)
+    async def accounts(
+        self, principal: Principal, account_ids: Sequence[str], deadline: float
+    ) -> list[Account]:
+        holders = await self._ownership.holders(principal, account_ids, deadline)
         lost = [account_id for account_id in account_ids if account_id not in holders]
         if lost:
             raise lost_accounts(lost)
@@ -119,11 +122,14 @@ class IncreaseFinancial:
 
         return await _newest_first(account_ids, read)
 
-    async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
-        holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
+    async def external_account(
+        self, principal: Principal, account_id: str, deadline: float
+    ) -> ExternalAccount:
+        holders = await self._ownership.holders(principal, [account_id], deadline)
+        holder = holders.get(account_id)
         if holder is None:
             raise lost_accounts([account_id])
-        linked = await self._ownership.external_accounts(holder.customer_id, deadline)
+        linked = await self._ownership.external_accounts(principal, holder.customer_id, deadline)
         if not linked or not linked[0].primary:
             raise NotFound("No external account is linked to this account.")
         primary = linked[0]
@@ -144,9 +150,9 @@ class IncreaseFinancial:
         )
 
     async def external_accounts(
-        self, customer_id: str, deadline: float
+        self, principal: Principal, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
-        return await self._ownership.external_accounts(customer_id, deadline)
+        return await self._ownership.external_accounts(principal, customer_id, deadline)
 
     async def _listed(self, account_ids: Sequence[str], deadline: float) -> Listed:
         are_too_many = len(account_ids) > MOST_READ_SINGLY

@@ -25,6 +25,7 @@ from libs.contracts.exact_json import decode
 from libs.contracts.ids import parse_id
 from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
+from libs.contracts.principal import SERVICE
 from libs.contracts.statements import StatementEventData
 from libs.contracts.transactions import TransactionEventData
 from libs.persistence.availability import is_away
@@ -169,7 +170,8 @@ class IncreaseFinancialFeed:
         # What comes after an entry that waits, waits as well: an account's events keep their order.
         customer_id = waiting.get(account_id) or await self._waiting.customer_of(account_id)
         if customer_id is None:
-            holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
+            holders = await self._ownership.holders(SERVICE, [account_id], deadline)
+            holder = holders.get(account_id)
             if holder is not None:
                 return await _with_events(entry, event, reported, holder)
             if account_id in self._strangers:
@@ -235,7 +237,7 @@ class IncreaseFinancialFeed:
         account_id = event.associated_object_id
 
         async def resource(holder: AccountHolder) -> tuple[str, Model]:
-            account = await self._financial.account(account_id, deadline)
+            account = await self._financial.account(SERVICE, account_id, deadline)
             shown = dict(account) | {"account_number": account.account_number[-4:]}
             if kind == "account.opened":
                 shown |= AS_OPENED

@@ -16,6 +16,7 @@ from libs.contracts.accounts import (
     LinkedExternalAccount,
 )
 from libs.contracts.errors import NotFound, ProviderError
+from libs.contracts.principal import Principal
 from libs.gathering import gather_or_cancel
 from libs.providers.sandbox.http import ProviderClient, segment
 from services.ledger_read.adapters.refused_reads import NotKnown, lost_accounts
@@ -54,7 +55,10 @@ class SandboxFinancial:
             raise lost_accounts([account_id])
         return answer.to_balance()
 
-    async def account(self, account_id: str, deadline: float) -> Account:
+    async def account(self, principal: Principal, account_id: str, deadline: float) -> Account:
+        return await self._account(account_id, deadline)
+
+    async def _account(self, account_id: str, deadline: float) -> Account:
         path = f"/accounts/{segment(account_id)}"
         try:
             answer = await self._reader.read("get_account", path, AccountAnswer, deadline)
@@ -64,7 +68,12 @@ class SandboxFinancial:
             raise lost_accounts([account_id])
         return answer.to_account()
 
-    async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
+    async def accounts(
+        self, principal: Principal, account_ids: Sequence[str], deadline: float
+    ) -> list[Account]:
+        return await self._accounts(account_ids, deadline)
+
+    async def _accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
         """By id: the sandbox tells no time of opening, and its ids grow with it."""
         newest_first = sorted(account_ids, reverse=True)
         under_way = asyncio.Semaphore(REQUESTS_AT_ONCE)
@@ -83,7 +92,7 @@ class SandboxFinancial:
     async def summaries(self, account_ids: Sequence[str], deadline: float) -> list[AccountSummary]:
         return [
             AccountSummary(**{name: getattr(account, name) for name in AccountSummary.model_fields})
-            for account in await self.accounts(account_ids, deadline)
+            for account in await self._accounts(account_ids, deadline)
         ]
 
     async def _chunk(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
@@ -100,7 +109,9 @@ class SandboxFinancial:
             raise lost_accounts(lost)
         return [found[account_id].to_account() for account_id in account_ids]
 
-    async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
+    async def external_account(
+        self, principal: Principal, account_id: str, deadline: float
+    ) -> ExternalAccount:
         path = f"/accounts/{segment(account_id)}/external-account"
         try:
             answer = await self._reader.read(
@@ -108,12 +119,12 @@ class SandboxFinancial:
             )
         except NotKnown:
             # Raises when it is the account that is missing.
-            await self.account(account_id, deadline)
+            await self._account(account_id, deadline)
             raise NotFound("No external account is linked to this account.") from None
         return answer.to_external_account()
 
     async def external_accounts(
-        self, customer_id: str, deadline: float
+        self, principal: Principal, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
         pages = await self._list_of_customer(
             "list_external_accounts",
