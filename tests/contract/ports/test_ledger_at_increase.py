@@ -11,6 +11,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from increase import AsyncIncrease
 from structlog.testing import capture_logs
 
 from libs.contracts.ach import AchRequest, ListAchRequests
@@ -20,7 +21,9 @@ from libs.contracts.errors import ProviderError, Unavailable
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
+from libs.providers.increase.accounts import Account, retrieve_account
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.external_accounts import ExternalAccount, retrieve_external_account
 from libs.providers.increase.wires import retrieve_wire
 from services.ledger_read.adapters.increase.composition import open_role
 from services.ledger_read.adapters.increase.postings import IncreasePostings
@@ -37,6 +40,7 @@ from tests.support.pace import pace
 from tests.support.waiting import eventually
 from tests.unit.ledger_read.fakes import PARTNER
 
+ACCOUNTS = "services.ledger_read.adapters.increase.accounts"
 LEDGER = "services.ledger_read.adapters.increase.ledger"
 WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
 TRANSACTIONS_LISTED = REQUESTS.labels("financial", "list_transactions", "ok")
@@ -231,6 +235,31 @@ async def test_onboarding_is_asked_for_the_caller_of_a_read(bank: IncreaseLedger
     await bank.financial.external_accounts(PARTNER, opened.customer_id, soon())
 
     assert bank.ownership.asked_for == {PARTNER}
+
+
+async def test_an_account_that_is_not_the_one_asked_for_is_the_banks_error(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, other = await bank.open_account(), await bank.open_account()
+    await bank.link(asked, "987654321")
+    await bank.link(other, "123123123")
+    [others] = bank.ownership.linked[other.customer_id]
+
+    async def account(sdk: AsyncIncrease, _: str) -> Account:
+        return await retrieve_account(sdk, other.account_id)
+
+    async def external_account(sdk: AsyncIncrease, _: str) -> ExternalAccount:
+        return await retrieve_external_account(sdk, others.external_account_id)
+
+    monkeypatch.setattr(ACCOUNTS + ".retrieve_account", account)
+    monkeypatch.setattr(ACCOUNTS + ".retrieve_external_account", external_account)
+
+    with pytest.raises(ProviderError):
+        await bank.financial.account(PARTNER, asked.account_id, soon())
+    with pytest.raises(ProviderError):
+        await bank.financial.summaries([asked.account_id], soon())
+    with pytest.raises(ProviderError):
+        await bank.financial.external_account(PARTNER, asked.account_id, soon())
 
 
 async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(

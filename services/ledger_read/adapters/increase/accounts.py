@@ -141,6 +141,8 @@ class IncreaseFinancial:
             )
         except NotKnown:
             raise lost_accounts([account_id]) from None
+        if found.id != primary.external_account_id:
+            raise lost_accounts([account_id])
         return ExternalAccount(
             external_account_id=primary.external_account_id,
             external_account_number=found.account_number,
@@ -178,6 +180,8 @@ class IncreaseFinancial:
             found = await self._reader.of_account(
                 account_id, "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
             )
+            if found.id != account_id:
+                raise lost_accounts([account_id])
         return found, AccountSummary(
             id=account_id, account_number=number, account_group=GROUP, account_title=found.name
         )
