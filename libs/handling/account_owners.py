@@ -6,6 +6,8 @@ Onboarding scopes its answer by the principal. The owner of an account never cha
 
 from __future__ import annotations
 
+import math
+
 from cachetools import LRUCache
 
 from libs.contracts.onboarding_operations import FIND_ACCOUNT_OWNER
@@ -47,8 +49,8 @@ class AccountOwners:
                 principal,
                 FindAccountOwner(account_id=account_id),
                 AccountOwner,
-                deadline,
+                math.inf,
             )
             self._allowed[key] = True
 
-        await self._calls.run(key, look_up)
+        await self._calls.run(key, look_up, deadline)

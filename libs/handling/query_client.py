@@ -47,7 +47,7 @@ class QueryClient:
         """The reply's data.
 
         Args:
-            deadline: Unix seconds.
+            deadline: Unix seconds; infinity where the client's patience is the only bound.
 
         Raises:
             Unavailable: the query was not sent, not answered in time, or answered by an error of 5xx.

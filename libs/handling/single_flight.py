@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from libs.contracts.errors import NotFound
+from libs.contracts.errors import NotFound, Unavailable
 
 AnswerT = TypeVar("AnswerT")
 
@@ -19,8 +20,25 @@ class SingleFlight(Generic[AnswerT]):
     def __init__(self) -> None:
         self._running: dict[Hashable, asyncio.Task[AnswerT]] = {}
 
-    async def run(self, key: Hashable, call: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
-        """What `call` returns or raises. It goes on when its first caller is cancelled: others may wait for it."""
+    async def run(
+        self, key: Hashable, call: Callable[[], Awaitable[AnswerT]], deadline: float
+    ) -> AnswerT:
+        """What `call` returns or raises. It goes on when its first caller is cancelled: others may wait for it.
+
+        Args:
+            call: bounded by a deadline of its own. That of its first caller may be far earlier than those of others.
+            deadline: until when this caller waits, in Unix seconds.
+
+        Raises:
+            Unavailable: there was no answer until the deadline.
+        """
+        try:
+            async with asyncio.timeout(deadline - time.time()):
+                return await self._run(key, call)
+        except TimeoutError as error:
+            raise Unavailable from error
+
+    async def _run(self, key: Hashable, call: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
         earlier = self._running.get(key)
         if earlier is not None:
             # The resource may have been created since that call: call again.

@@ -6,6 +6,7 @@ answer was cached is refused by core banking. That a customer is open does chang
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -61,13 +62,13 @@ class OnboardingOwnership:
                 principal,
                 contract.FindExternalAccount(external_account_id=external_account_id),
                 contract.ExternalAccountOwner,
-                deadline,
+                math.inf,
             )
             payee = self._external_accounts[key] = _payee(owner)
             return payee
 
         try:
-            return await self._calls.run(key, ask)
+            return await self._calls.run(key, ask, deadline)
         except NotFound as error:
             raise ExternalAccountNotLinked from error
 
@@ -79,7 +80,7 @@ class OnboardingOwnership:
 
         async def ask() -> bool:
             try:
-                is_open = not (await self._customer(principal, customer_id, deadline)).is_final
+                is_open = not (await self._customer(principal, customer_id, math.inf)).is_final
             except NotFound:
                 # Its account is known: onboarding's database went back, and may get its customer again.
                 is_open = True
@@ -87,7 +88,7 @@ class OnboardingOwnership:
                 self._open_customers[customer_id] = True
             return is_open
 
-        if not await self._customer_calls.run(customer_id, ask):
+        if not await self._customer_calls.run(customer_id, ask, deadline):
             raise InvalidState("The customer was denied or canceled, and sends no wires any more.")
 
     async def require_customer(

@@ -74,7 +74,11 @@ class Onboarding:
     ) -> Any:
         self.asked[operation.name] += 1
         answer = self._answer(operation, principal, command)
-        await self.may_answer.wait()
+        try:
+            async with asyncio.timeout(deadline - time.time()):
+                await self.may_answer.wait()
+        except TimeoutError:
+            raise ProviderTimeout from None
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -148,6 +152,28 @@ async def test_a_crowd_that_wants_to_know_the_same_asks_once() -> None:
 
     assert isinstance(outcomes[0], asyncio.CancelledError)
     assert outcomes[1:] == [None] * 63
+    assert onboarding.asked.total() == 1
+
+
+@pytest.mark.parametrize("what", ["account", "external_account", "open_customer"])
+async def test_a_look_up_goes_on_for_those_with_time_left_when_its_first_caller_has_none(
+    what: str,
+) -> None:
+    onboarding = Onboarding()
+    onboarding.may_answer.clear()
+    query_client = QueryClient(onboarding, patience_seconds=5 * pace())
+    asked = OnboardingOwnership(query_client, capacity=10)
+    require: Any = getattr(asked, f"require_{what}")
+    which = {"account": "acc_1", "external_account": "ext_1", "open_customer": "c_1"}[what]
+    first = asyncio.create_task(require(MINE, which, time.time() + 0.1))
+    await until_asked(onboarding, 1)
+    joined = asyncio.create_task(require(MINE, which, time.time() + 5 * pace()))
+
+    with pytest.raises(Unavailable):
+        await first
+    onboarding.may_answer.set()
+
+    await joined
     assert onboarding.asked.total() == 1
 
 
