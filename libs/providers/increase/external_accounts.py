@@ -16,6 +16,7 @@ from libs.providers.increase.answers import read_answer
 class BankDetails(msgspec.Struct):
     """Of an external account, with any status."""
 
+    id: str
     account_number: str
     routing_number: str
 

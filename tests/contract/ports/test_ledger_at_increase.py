@@ -23,7 +23,7 @@ from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
 from libs.providers.increase.accounts import Account, retrieve_account
 from libs.providers.increase.client import IncreaseClient
-from libs.providers.increase.external_accounts import ExternalAccount, retrieve_external_account
+from libs.providers.increase.external_accounts import BankDetails, retrieve_bank_details
 from libs.providers.increase.wires import retrieve_wire
 from services.ledger_read.adapters.increase.composition import open_role
 from services.ledger_read.adapters.increase.postings import IncreasePostings
@@ -162,7 +162,7 @@ async def test_the_status_of_its_number_keeps_no_account_from_being_read(
     store.save(changed, beyond_sdk=True)
 
     balance = await bank.financial.balance(opened.account_id, soon())
-    account = await bank.financial.account(opened.account_id, soon())
+    account = await bank.financial.account(PARTNER, opened.account_id, soon())
 
     assert balance.account_number == account.account_number == number.account_number
 
@@ -175,7 +175,7 @@ async def test_an_external_account_is_read_with_any_status(bank: IncreaseLedgerB
     changed = store.get("external_account", made.id) | {"status": "of_a_later_release"}
     store.save(changed, beyond_sdk=True)
 
-    found = await bank.financial.external_account(opened.account_id, soon())
+    found = await bank.financial.external_account(PARTNER, opened.account_id, soon())
 
     assert (found.external_account_number, found.external_institution_aba) == (
         "123456789012",
@@ -248,11 +248,11 @@ async def test_an_account_that_is_not_the_one_asked_for_is_the_banks_error(
     async def account(sdk: AsyncIncrease, _: str) -> Account:
         return await retrieve_account(sdk, other.account_id)
 
-    async def external_account(sdk: AsyncIncrease, _: str) -> ExternalAccount:
-        return await retrieve_external_account(sdk, others.external_account_id)
+    async def external_account(sdk: AsyncIncrease, _: str) -> BankDetails:
+        return await retrieve_bank_details(sdk, others.external_account_id)
 
     monkeypatch.setattr(ACCOUNTS + ".retrieve_account", account)
-    monkeypatch.setattr(ACCOUNTS + ".retrieve_external_account", external_account)
+    monkeypatch.setattr(ACCOUNTS + ".retrieve_bank_details", external_account)
 
     with pytest.raises(ProviderError):
         await bank.financial.account(PARTNER, asked.account_id, soon())
