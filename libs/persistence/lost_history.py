@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Double, func, select
+from sqlalchemy import ColumnElement, Double, func, select
 
 from libs.contracts.errors import OutcomePending
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.tables import database_life
 
 _LOST_HISTORY_SECONDS = select(func.lost_history_seconds(type_=Double))
+
+
+def was_missed(record: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a record, as `<provider>: <id>`, was found missing in any life, also where the case is closed.
+
+    A subquery without correlation, so that the list is read once in a statement, however many records are asked for.
+    """
+    return record.in_(select(func.unnest(database_life.c.missing_records)))
 
 
 async def has_lost_history(connection: AsyncConnection) -> bool:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import NoReturn
 from uuid import UUID, uuid5
 
-from sqlalchemy import bindparam, func, literal, select
+from sqlalchemy import bindparam, func, literal, not_, select
 
 from libs.contracts.errors import (
     ApproverIsInitiator,
@@ -26,7 +26,7 @@ from libs.handling.periodic import repeat
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
-from libs.persistence.lost_history import has_lost_history, lost_history_seconds
+from libs.persistence.lost_history import has_lost_history
 from services.payments import states
 from services.payments.models import WireRecord
 from services.payments.reasons import Why
@@ -36,6 +36,7 @@ from services.payments.tables import wires as table
 
 EXPIRE_SECONDS = 15.0
 EXPIRED_TOGETHER = 100
+SEND_WAS_LOST = "The bank has the wire: that it was sent is what this database lost."
 
 _EXPIRED = (
     select(table.c.transaction_id)
@@ -44,6 +45,7 @@ _EXPIRED = (
         table.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
         # Unlike `clock_timestamp()`, it is stable, so that the index is used.
         table.c.approval_expires_at <= func.statement_timestamp(),
+        not_(send_marks.IS_MISSED),
     )
     .order_by(table.c.approval_expires_at)
     .limit(bindparam("limit"))
@@ -62,7 +64,7 @@ async def approve(
     """Approve the wire, whose row is locked. It is sent by this command.
 
     Raises:
-        InvalidState: it does not wait for approval, or no longer. An operator may approve it late while this database
+        InvalidState: it does not wait for approval, or no longer. An operator may approve it late where this database
             may lack an approval that it had: the bank is asked about it before it is sent.
         OutcomePending: the time for approval is over, and this database may lack the customer's own approval.
         ApproverIsInitiator: the principal asked for the wire.
@@ -72,7 +74,7 @@ async def approve(
     _require_decidable(wire, principal)
     if wire.approval_expires_at is not None and wire.approval_expires_at <= now:
         # Of a database that went back it may be the approval that is missing, while the bank carried the wire out.
-        if not await has_lost_history(connection):
+        if not (await send_marks.lost_sends(connection, wire)).are_possible:
             raise InvalidState("The wire waited for approval for too long.")
         if principal.operator is None:
             raise OutcomePending
@@ -105,7 +107,7 @@ async def decline(
         Unavailable: it is not known whether it was sent.
     """
     _require_decidable(wire, principal)
-    await require_certainly_unsent(connection, absent_after_seconds=absent_after_seconds)
+    await require_certainly_unsent(connection, wire, absent_after_seconds=absent_after_seconds)
     canceled = states.advance(
         wire,
         WireState.CANCELED,
@@ -191,7 +193,9 @@ async def expire_for_ever(database: Database) -> NoReturn:
 
 
 async def expire(database: Database) -> int:
-    """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were."""
+    """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were. One whose send was found
+    missing stays: the bank has it.
+    """
     async with database.transaction() as connection:
         if await has_lost_history(connection):
             return 0
@@ -211,7 +215,7 @@ async def expire(database: Database) -> int:
 
 
 async def require_certainly_unsent(
-    connection: AsyncConnection, *, absent_after_seconds: float | None = None
+    connection: AsyncConnection, wire: WireRecord, *, absent_after_seconds: float | None = None
 ) -> None:
     """Of a wire whose row is locked, and of which this database knows no send.
 
@@ -220,10 +224,14 @@ async def require_certainly_unsent(
             arrived, or never will. None: the bank was not asked.
 
     Raises:
+        InvalidState: the bank had it when its send was found missing, also once the case is closed.
         Unavailable: no key keeps it. This database may have gone back, as after each start of its server until it is
             checked, and the bank may have had a send that it does not know of.
     """
-    lost_seconds = await lost_history_seconds(connection)
+    lost = await send_marks.lost_sends(connection, wire)
+    if lost.was_missed:
+        raise InvalidState(SEND_WAS_LOST)
+    lost_seconds = lost.lost_seconds
     is_absent = absent_after_seconds is not None and (lost_seconds or 0.0) >= absent_after_seconds
     if lost_seconds is not None and not is_absent:
         raise Unavailable("It is being found out whether the wire was sent. Try again later.")

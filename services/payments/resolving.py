@@ -156,7 +156,7 @@ async def require_unsent(
         raise InvalidState(f"The wire is {wire.state}.")
     if wire.is_unknown:
         raise InvalidState("The wire is being sent.")
-    await require_certainly_unsent(connection, absent_after_seconds=absent_after_seconds)
+    await require_certainly_unsent(connection, wire, absent_after_seconds=absent_after_seconds)
 
 
 async def _locked(

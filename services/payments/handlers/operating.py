@@ -19,7 +19,7 @@ from libs.persistence import open_commands
 from libs.persistence.engine import Database
 from libs.persistence.lost_history import lost_history_seconds
 from libs.persistence.open_commands import OpenCommand
-from services.payments.approving import approve_as_operator, decline_as_operator
+from services.payments.approving import SEND_WAS_LOST, approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import naming, one_line
@@ -242,9 +242,7 @@ class OperatingWires:
         if lost_seconds is None or lost_seconds < self._transit_seconds:
             return None
         if await self._look_up(transaction_id, deadline) is not None:
-            raise InvalidState(
-                "The bank has the wire: that it was sent is what this database lost."
-            )
+            raise InvalidState(SEND_WAS_LOST)
         return self._transit_seconds
 
     async def _require_not_contradicted(

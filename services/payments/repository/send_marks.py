@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -10,10 +11,13 @@ from sqlalchemy import (
     ColumnElement,
     Double,
     Interval,
+    Text,
     any_,
     bindparam,
+    cast,
     false,
     func,
+    literal,
     null,
     select,
     update,
@@ -22,9 +26,11 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.wires import WireState
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.lost_history import was_missed
 from libs.persistence.tables import UUID_TYPE, seconds_since
 from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
+from services.payments.repository.wires import PROVIDER
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
@@ -63,8 +69,11 @@ _MARK_LOST_SENDS = (
         )
     )
 )
+_WAS_MISSED = was_missed(bindparam("record", type_=Text)).label("was_missed")
+_LOST_SENDS = select(_LOST_SECONDS.label("lost_seconds"), _WAS_MISSED)
 _LOST_HISTORY = select(
     _LOST_SECONDS.label("lost_seconds"),
+    _WAS_MISSED,
     func.least(
         seconds_since(inbox.c.accepted_at), func.lost_history_began_seconds(type_=Double)
     ).label("first_seconds"),
@@ -72,6 +81,8 @@ _LOST_HISTORY = select(
         "is_of_this_life"
     ),
 ).where(inbox.c.command_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
+IS_MISSED = was_missed(literal(f"{PROVIDER}: ") + cast(table.c.transaction_id, Text))
+"""The bank had the wire when the database was found to lack its send."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,18 @@ class LostHistory:
 
     sends: Earlier
     may_end_it: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LostSends:
+    """Whether this database may lack sends of one wire: both as `lost_of_wire` takes them."""
+
+    lost_seconds: float | None
+    was_missed: bool
+
+    @property
+    def are_possible(self) -> bool:
+        return self.was_missed or self.lost_seconds is not None
 
 
 async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
@@ -120,16 +143,32 @@ async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> No
 async def lost_history(connection: AsyncConnection, wire: WireRecord) -> LostHistory | None:
     """What this database may have lost of the wire; None when it lost nothing."""
     commands = [wire.transaction_id, wire.send_command]
-    rows = (await connection.execute(_LOST_HISTORY, {"ids": commands})).all()
+    asked = {"ids": commands, "record": _record_of(wire)}
+    rows = (await connection.execute(_LOST_HISTORY, asked)).all()
     return lost_of_wire(
         rows[0].lost_seconds,
         max(row.first_seconds or 0.0 for row in rows),
         is_of_this_life=all(row.is_of_this_life for row in rows),
+        was_missed=rows[0].was_missed,
     )
 
 
+async def lost_sends(connection: AsyncConnection, wire: WireRecord) -> LostSends:
+    """Whether this database may lack a send of a wire of which it knows none."""
+    row = (await connection.execute(_LOST_SENDS, {"record": _record_of(wire)})).one()
+    return LostSends(row.lost_seconds, row.was_missed)
+
+
+def _record_of(wire: WireRecord) -> str:
+    return f"{PROVIDER}: {wire.transaction_id}"
+
+
 def lost_of_wire(
-    lost_seconds: float | None, first_seconds: float | None, *, is_of_this_life: bool
+    lost_seconds: float | None,
+    first_seconds: float | None,
+    *,
+    is_of_this_life: bool,
+    was_missed: bool,
 ) -> LostHistory | None:
     """What this database may have lost of a wire; None when it lost nothing.
 
@@ -141,7 +180,12 @@ def lost_of_wire(
         first_seconds: the age of the wire's command in the inbox, or, where that is less, of all that was lost: a wire
             may have waited for approval for days before.
         is_of_this_life: all commands that ask for the wire were accepted in this life.
+        was_missed: the bank had the wire when this database was found to lack its send, in a case that may be closed
+            by now. The wire is then looked up first for ever, and not sent where the bank may have forgotten its key.
     """
+    if was_missed:
+        may_end_it = lost_seconds is not None and not is_of_this_life
+        return LostHistory(Earlier(math.inf, math.inf), may_end_it)
     if lost_seconds is None:
         return None
     return LostHistory(Earlier(first_seconds or 0.0, lost_seconds), may_end_it=not is_of_this_life)

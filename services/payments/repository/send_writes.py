@@ -57,7 +57,8 @@ _INTEND = """
     )
     SELECT command_id, has_policy, (SELECT lost_history_seconds()) AS lost_seconds,
         extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds,
-        coalesce(life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life
+        coalesce(life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life,
+        ('core: ' || command_id::text) IN (SELECT unnest(missing_records) FROM database_life) AS was_missed
     FROM leased
     """
 
@@ -137,6 +138,7 @@ async def _intend(
                 row["lost_seconds"],
                 row["accepted_seconds"],
                 is_of_this_life=row["is_of_this_life"],
+                was_missed=row["was_missed"],
             ),
         )
         for row in rows
