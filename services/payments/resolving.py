@@ -81,8 +81,9 @@ async def record_shown(
     *,
     reason: str,
 ) -> WireRecord:
-    """Bring a wire that is submitted into the state in which the bank shows it. What the bank reported of it may have
-    come while it was not known here, as where a restored database got it back by its caller's repetition.
+    """Bring a wire that is submitted or completed into the state in which the bank shows it. What the bank reported of
+    it may have come while it was not known here, as where a restored database got it back by its caller's repetition,
+    or its entry of the feed was skipped.
 
     Raises:
         NotFound: there is no such wire.

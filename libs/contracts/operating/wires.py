@@ -47,8 +47,8 @@ class GetOperatorWire(Command):
 
 
 class WireDecision(StrEnum):
-    """`ask`: the provider is asked again; a wire that is `submitted` is brought into the state that it has there. The
-    others say what the bank did with a wire of unknown outcome, for good.
+    """`ask`: the provider is asked again; a wire that is `submitted` or `completed` is brought into the state that it
+    has there. The others say what the bank did with a wire of unknown outcome, for good.
     """
 
     ASK = "ask"

@@ -28,9 +28,11 @@ LIST = ListPage(
 
 
 def _may_be_resolved(wire: Any) -> bool:
-    """Of unknown outcome, or submitted here while the bank shows a later state: what it reported was missed."""
+    """Of unknown outcome, or behind the state that the bank shows: what it reported was missed."""
     shown = wire.provider.state if wire.provider else None
-    is_behind = wire.state is WireState.SUBMITTED and shown not in (None, WireState.SUBMITTED)
+    is_behind = (
+        wire.state is WireState.SUBMITTED and shown not in (None, WireState.SUBMITTED)
+    ) or (wire.state is WireState.COMPLETED and shown is WireState.RETURNED)
     return is_behind or bool(wire.outcome_unknown)
 
 

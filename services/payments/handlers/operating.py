@@ -44,6 +44,8 @@ _NOT_CARRIED_OUT = (WireState.REJECTED, WireState.CANCELED, None)
 """States at the bank in which an operator's rejection contradicts nothing; None: a word of the bank that is not known
 here, which the operator has to know.
 """
+_MAY_BE_BEHIND = (WireState.SUBMITTED, WireState.COMPLETED)
+"""States of a wire that the bank accepted, and from which it may move it on."""
 FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
@@ -129,7 +131,7 @@ class OperatingWires:
             known = await self._find(transaction_id)
             if decision is not None and known is not None and known.is_unknown:
                 await self._require_not_contradicted(known, decision, deadline)
-            if decision is None and known is not None and known.state is WireState.SUBMITTED:
+            if decision is None and known is not None and known.state in _MAY_BE_BEHIND:
                 wire = await record_shown(
                     self._database,
                     principal,

@@ -155,15 +155,20 @@ async def test_an_action_says_what_it_does_then_takes_its_reason_and_says_it_is_
 
 
 @pytest.mark.parametrize(
-    ("at_bank", "is_offered"), [(WireState.SUBMITTED, False), (WireState.COMPLETED, True)]
+    ("state", "at_bank", "is_offered"),
+    [
+        (WireState.SUBMITTED, WireState.SUBMITTED, False),
+        (WireState.SUBMITTED, WireState.COMPLETED, True),
+        (WireState.COMPLETED, WireState.SUBMITTED, False),
+        (WireState.COMPLETED, WireState.RETURNED, True),
+    ],
 )
-async def test_a_submitted_wire_is_resolved_where_the_bank_shows_a_later_state(
-    at_bank: WireState, is_offered: bool
+async def test_a_wire_is_resolved_where_the_bank_shows_a_later_state(
+    state: WireState, at_bank: WireState, is_offered: bool
 ) -> None:
     double = gateway()
     shown = WireAtProvider(found=True, state=at_bank)
-    submitted = wire_detail(state=WireState.SUBMITTED, outcome_unknown=False, provider=shown)
-    double.answer(GET_WIRE, submitted)
+    double.answer(GET_WIRE, wire_detail(state=state, outcome_unknown=False, provider=shown))
 
     async with console(double) as browser:
         page = await browser.get(f"/wires/{WIRE_ID}")

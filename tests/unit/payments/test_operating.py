@@ -389,6 +389,42 @@ async def test_a_submitted_wire_of_which_the_bank_reported_in_vain_is_brought_to
     assert (entry["action"], entry["actor"]) == ("wires.resolve", "operator:ada")
 
 
+@pytest.mark.parametrize(
+    ("at_bank", "recorded"),
+    [("submitted", []), ("completed", []), ("returned", [WireState.RETURNED])],
+)
+async def test_a_completed_wire_whose_return_the_feed_skipped_is_brought_to_the_state_it_has_at_the_bank(
+    bench: Bench, at_bank: str, recorded: list[WireState]
+) -> None:
+    send = await bench.wire(WireState.SUBMITTED, WireState.COMPLETED)
+    await bench.finish(send)
+    transaction_id = str(send.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND)
+    bench.core.become(at_bank, transaction_id, "the bank's words")
+
+    wire = await resolve(bench, transaction_id, "ask")
+
+    assert [step.state for step in wire.history][3:] == recorded
+    told = await events_about(bench, transaction_id)
+    assert told == ["created", "submitted", "completed", *(state.value for state in recorded)]
+
+
+async def test_a_completed_wire_stays_as_it_is_where_the_bank_shows_it_as_rejected(
+    bench: Bench,
+) -> None:
+    send = await bench.wire(WireState.SUBMITTED, WireState.COMPLETED)
+    await bench.finish(send)
+    transaction_id = str(send.command_id)
+    bench.core.carry_out_before(transaction_id, COMMAND)
+    bench.core.become("rejected", transaction_id, "the bank's words")
+
+    with pytest.raises(InvalidState) as refused:
+        await resolve(bench, transaction_id, "ask")
+
+    assert "The bank has the wire as rejected" in refused.value.detail
+    assert (await bench.found(send)).state is WireState.COMPLETED
+
+
 async def test_a_wire_takes_no_state_of_another_one_that_the_bank_has_under_its_id(
     bench: Bench,
 ) -> None:
