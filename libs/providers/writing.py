@@ -14,11 +14,13 @@
    operator.
 6. A write that may have been called off in a history that was lost is looked up, and not sent.
 
-The caller commits, before `write_once`, that a send begins (`Attempt`); no transaction is open during the call.
+The caller commits, before `write_once` or in `before_send`, that a send begins (`Attempt`); no transaction is open
+during a call.
 """
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from uuid import UUID
@@ -109,6 +111,8 @@ class Attempt:
         send_seconds: how long the attempt may take from its beginning to `deadline`.
         earlier: None when certainly nothing was sent under the key before.
         only_looked_up: the write may have been called off in a history that was lost. `earlier` is not None then.
+        before_send: called with the key before a send of which the provider did not know the key: the caller commits
+            then that a send begins. What it raises ends the attempt, and nothing is sent.
     """
 
     key: UUID
@@ -116,6 +120,7 @@ class Attempt:
     send_seconds: float
     earlier: Earlier | None
     only_looked_up: bool = False
+    before_send: Callable[[UUID], Awaitable[None]] | None = None
 
 
 class ProviderWrite(Protocol[AnswerT_co]):
@@ -161,6 +166,8 @@ async def write_once(write: ProviderWrite[AnswerT], attempt: Attempt) -> Outcome
         return Unknown("the provider may have forgotten the key", sent=False, needs_operator=True)
     if not write.capabilities.takes_keys and _may_arrive(write, attempt, attempt.earlier):
         return Unknown("an earlier send may still arrive", sent=False)
+    if attempt.before_send is not None:
+        await attempt.before_send(attempt.key)
     outcome = await write.send(attempt.key, attempt.deadline)
     match outcome:
         case Refused():

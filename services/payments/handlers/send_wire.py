@@ -134,6 +134,8 @@ class SendWireHandler:
                 begun = begun_of(wire, None, lost, deadline)
                 if begun.is_held_back:
                     await send_marks.withdraw_send(connection, wire.transaction_id)
+                elif begun.shows_loss:
+                    await send_marks.mark_lost_sends(connection, wire.transaction_id)
         return begun
 
     def _waiting(self, wire: WireRecord) -> WireRecord:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID
 
 import structlog
@@ -70,6 +71,9 @@ class Sending:
         begun = begun_of(wire, wire.earlier_sends, lost, deadline)
         if wire.is_pending and not begun.is_held_back:
             await send_marks.begin_send(connection, wire.transaction_id)
+            if begun.shows_loss:
+                # Until the bank has said that it does not know the wire: this process may end before that.
+                await send_marks.mark_lost_sends(connection, wire.transaction_id)
         return begun
 
     async def finish(self, drive: Drive, begun: Begun) -> Result:
@@ -97,6 +101,7 @@ class Sending:
             self._send_seconds,
             begun.earlier,
             only_looked_up=begun.is_held_back,
+            before_send=partial(self._begin_absent, drive) if begun.shows_loss else None,
         )
         outcome = await write_once(self._core.send_wire(wire), attempt)
         match outcome:
@@ -118,6 +123,18 @@ class Sending:
                 SENDS.labels("held_back" if begun.is_held_back else "unknown").inc()
                 await self._conclude_unknown(drive, begun, outcome)
         raise OutcomePending
+
+    async def _begin_absent(self, drive: Drive, transaction_id: UUID) -> None:
+        """Before a wire is sent of which the bank does not have the send that may be lost.
+
+        Raises:
+            OutcomePending: the wire has moved on since, as by the feed.
+        """
+        async with drive.transaction() as connection:
+            wire = (await wires.lock(connection, [transaction_id]))[transaction_id]
+            if not wire.is_pending:
+                raise OutcomePending
+            await send_marks.begin_send(connection, transaction_id)
 
     async def _conclude_unknown(self, drive: Drive, begun: Begun, outcome: Unknown) -> None:
         """After an attempt that sent nothing, the send before it is the last again, from which transit is counted."""

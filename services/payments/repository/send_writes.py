@@ -27,8 +27,10 @@ from services.payments.repository.contradictions import Contradiction
 from services.payments.repository.send_marks import LostHistory
 from services.payments.views import wire_event
 
+# While this database may lack sends, the new marks are of a lost send only, as `send_marks.mark_lost_sends` makes them:
+# the bank is asked first, and this process may end before it has its answer.
 _INTEND = """
-    WITH asked AS (
+    WITH life AS (SELECT lost_history_seconds() AS lost_seconds), asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[],
             $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[],
             $15::text[], $16::text[])
@@ -45,8 +47,10 @@ _INTEND = """
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
             purpose, state, sequence, send_begun_at, last_sent_at, created_at, creditor)
         SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, 1, statement_timestamp(), statement_timestamp(), at, creditor::jsonb FROM leased
-        WHERE NOT has_policy
+            purpose, state, 1, statement_timestamp(), CASE WHEN lost_seconds IS NULL THEN statement_timestamp()
+                ELSE least(clock_timestamp() - make_interval(secs => lost_seconds),
+                    statement_timestamp() - interval '1 microsecond') END, at, creditor::jsonb
+        FROM leased, life WHERE NOT has_policy
     ), step AS (
         INSERT INTO wire_history (transaction_id, sequence, state, at, by)
         SELECT command_id, 1, state, at, actor FROM leased WHERE NOT has_policy
@@ -55,11 +59,11 @@ _INTEND = """
         SELECT event_id, event_type, tenant, customer_id, command_id::text, 1, event_body, request_id, trace
         FROM leased WHERE NOT has_policy
     )
-    SELECT command_id, has_policy, (SELECT lost_history_seconds()) AS lost_seconds,
+    SELECT command_id, has_policy, lost_seconds,
         extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds,
         coalesce(life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life,
         ('core: ' || command_id::text) IN (SELECT unnest(missing_records) FROM database_life) AS was_missed
-    FROM leased
+    FROM leased, life
     """
 
 # A wire that has moved on, or whose row is locked, is left out.

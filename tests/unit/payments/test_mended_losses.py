@@ -5,6 +5,7 @@ the commit that makes it whole.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import NoReturn
 from uuid import UUID
 
 import msgspec
@@ -12,10 +13,15 @@ import pytest
 from sqlalchemy import text
 
 from libs.contracts.errors import OutcomePending
+from libs.contracts.wires import WireState
 from libs.persistence import continuity, inbox
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.lost_history import has_lost_history
 from libs.providers.newest_records import NewestPage
+from libs.providers.outcomes import Absent
+from services.payments import states
+from services.payments.adapters.sandbox.core import WireWrite
+from services.payments.policies import Policy
 from services.payments.repository import send_marks, sends, wires
 from tests.support.database_life import distrust_life, distrusted, trust_life
 from tests.unit.payments.bench import COMMAND, TRANSIT_SECONDS, Bench
@@ -168,6 +174,83 @@ async def test_a_known_send_that_begins_again_by_a_clock_that_is_behind_opens_no
     await check(bench, leased.command_id)
 
     assert await cases(bench) == []
+
+
+class ProcessEnded(BaseException):
+    pass
+
+
+async def end(*_: object) -> NoReturn:
+    raise ProcessEnded
+
+
+async def end_at_the_look_up(bench: Bench, driven: str) -> UUID:
+    """A drive of a wire that the bank has, and whose send was lost."""
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+    with pytest.MonkeyPatch.context() as patched:
+        if driven == "approval":
+            transaction_id = await bench.waiting()
+            bench.core.carry_out_before(str(transaction_id), COMMAND)
+            patched.setattr(WireWrite, "find", end)
+            with pytest.raises(ProcessEnded):
+                await bench.approve(transaction_id, second)
+            return transaction_id
+        if driven == "repetition with a policy":
+            await bench.set_policy(Policy(daily_count=10))
+        leased = await carried_out(bench, "repetition")
+        if driven == "second drive":
+            await look_up_in_vain(bench, leased)
+        patched.setattr(WireWrite, "find", end)
+        with pytest.raises(ProcessEnded):
+            await bench.send(leased, attempt=2 if driven == "second drive" else 1)
+        return leased.command_id
+
+
+@pytest.mark.parametrize(
+    "driven", ["repetition", "repetition with a policy", "second drive", "approval"]
+)
+async def test_a_lost_send_opens_a_case_also_where_the_process_ended_during_the_look_up(
+    bench: Bench, driven: str
+) -> None:
+    transaction_id = await end_at_the_look_up(bench, driven)
+
+    await check(bench, transaction_id)
+
+    assert await cases(bench) == [[f"core: {transaction_id}"]]
+
+
+async def test_a_wire_that_the_bank_did_not_know_is_sent_only_once_its_send_is_recorded(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leased = await bench.accepted()
+    monkeypatch.setattr(WireWrite, "send", end)
+
+    with pytest.raises(ProcessEnded):
+        await bench.send(leased, attempt=1)
+
+    assert not (await bench.found(leased)).has_lost_sends_only
+    await check(bench, leased.command_id)
+    assert await cases(bench) == []
+
+
+async def test_a_wire_that_moved_on_while_the_bank_was_asked_is_not_sent(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leased = await bench.accepted()
+
+    async def move_on(*_: object) -> Absent:
+        async with bench.database.transaction() as connection:
+            wire = (await wires.lock(connection, [leased.command_id]))[leased.command_id]
+            submitted = states.advance(wire, WireState.SUBMITTED, at=wire.updated_at)
+            assert await wires.save(connection, submitted)
+        return Absent()
+
+    monkeypatch.setattr(WireWrite, "find", move_on)
+
+    with pytest.raises(OutcomePending):
+        await bench.send(leased, attempt=1)
+
+    assert bench.core.received["send_wire"] == 0
 
 
 async def test_the_bank_is_asked_first_about_a_wire_of_the_lost_time_also_once_nothing_is_in_doubt(
