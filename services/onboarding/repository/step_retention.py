@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.onboarding.repository.step_cases import is_refused_compensation
 from services.onboarding.states import FINAL
@@ -59,8 +60,9 @@ class StepsPurged:
 
 # Unlike `clock_timestamp()`, it is stable, so that the index is used.
 _IS_OLD = _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval)
+_ORDERING_KEY = _T.tenant + "/" + cast(_T.customer_id, Text)
 _looked_at = (
-    select(_T.recorded_at, _T.saga_id, _T.name)
+    select(_T.recorded_at, _T.saga_id, _T.name, _ORDERING_KEY.label("ordering_key"))
     .where(
         _IS_OLD,
         tuple_(_T.recorded_at, _T.saga_id, _T.name)
@@ -82,13 +84,18 @@ _IS_UNOPENED = exists().where(
     customers.c.status.not_in([status.value for status in FINAL]),
 )
 # With NOT IN, PostgreSQL reads these lists once for a batch. With NOT EXISTS, it compares each step with each entry of
-# them where its statistics are of a time without any.
+# them where its statistics are of a time without any. They are of the batch alone: a list that it expects to be longer
+# than some 80,000 would be read anew for each step.
 _WITH_OPEN_COMMANDS = select(inbox.c.ordering_key).where(
-    inbox.c.finished_at.is_(None), inbox.c.ordering_key.is_not(None)
+    inbox.c.finished_at.is_(None),
+    is_chosen(inbox.c.ordering_key, select(_looked_at.c.ordering_key)),
 )
 _refused = saga_steps.alias("refused")
 # What their other steps made stays at the provider: by these it is known whose it is (`holders.other_holder`).
-_NOT_TAKEN_BACK = select(_refused.c.saga_id).where(is_refused_compensation(_refused))
+_NOT_TAKEN_BACK = select(_refused.c.saga_id).where(
+    is_refused_compensation(_refused),
+    is_chosen(_refused.c.saga_id, select(_looked_at.c.saga_id)),
+)
 _past = (
     select(_T.saga_id, _T.name)
     .join(_looked_at, (_T.saga_id == _looked_at.c.saga_id) & (_T.name == _looked_at.c.name))
@@ -97,7 +104,7 @@ _past = (
         _T.recorded_at == _looked_at.c.recorded_at,
         _T.saga_id.not_in(_NOT_TAKEN_BACK),
         not_(_IS_UNOPENED),
-        (_T.tenant + "/" + cast(_T.customer_id, Text)).not_in(_WITH_OPEN_COMMANDS),
+        _ORDERING_KEY.not_in(_WITH_OPEN_COMMANDS),
     )
     .with_for_update(of=saga_steps, skip_locked=True)
     # Carried out once: see `libs.persistence.chosen_rows`.

@@ -164,7 +164,8 @@ def _page(*parts: Select[Any]) -> Select[*tuple[Any, ...]]:
 
 
 _LISTINGS = {wanted: _listing(*parts) for wanted, parts in PARTS.items()}
-_FEW = literal_column(str(MOST_SORTED), Integer)
+# Twice as many: some may be added after they were counted.
+_FEW = literal_column(str(2 * MOST_SORTED), Integer)
 _PAGES_OF_FEW = {
     # In the order of the index on due deliveries: that on events has them, too, among those of all subscriptions.
     DeliveryFilter.PENDING: _page(_WAITING.order_by(delivery.c.due_at).limit(_FEW), _IN_FLIGHT),
