@@ -16,7 +16,7 @@ from typing import Any, Generic, NoReturn
 from prometheus_client import Counter, Gauge
 
 from libs.backoff import Backoff
-from libs.contracts.errors import BanksideError
+from libs.contracts.errors import BanksideError, ProviderError
 from libs.persistence import cursor, feed_events, feed_stops
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
@@ -295,8 +295,10 @@ class FeedTail(Generic[EntryT]):
             entry=entry.position if entry else None,
             retry_seconds=pause_seconds,
             cause=type(cause).__name__,
-            # An outage is logged at each try: without the trace.
-            exc_info=None if _is_transient(cause) else error,
+            # An outage is logged at each try: without the trace. An answer that cannot be used is none.
+            exc_info=None
+            if _is_transient(cause) and not isinstance(cause, ProviderError)
+            else error,
         )
         return False
 

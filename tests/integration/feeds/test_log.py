@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
     ("error", "has_trace"),
     [
         (ProviderTimeout(), False),
-        (ProviderError(), False),
+        (ProviderError(), True),
         (Unavailable(), False),
         (LookupError(), True),
     ],
