@@ -74,8 +74,11 @@ async def approve(
     _require_decidable(wire, principal)
     if wire.approval_expires_at is not None and wire.approval_expires_at <= now:
         # Of a database that went back it may be the approval that is missing, while the bank carried the wire out.
-        if not (await send_marks.lost_sends(connection, wire)).are_possible:
+        lost = await send_marks.lost_sends(connection, wire.transaction_id)
+        if not lost.are_possible:
             raise InvalidState("The wire waited for approval for too long.")
+        if principal.operator is None and lost.lost_seconds is None:
+            raise InvalidState(SEND_WAS_LOST)
         if principal.operator is None:
             raise OutcomePending
     await policies.lock_limits(connection, wire.tenant, wire.customer_id)
@@ -228,7 +231,7 @@ async def require_certainly_unsent(
         Unavailable: no key keeps it. This database may have gone back, as after each start of its server until it is
             checked, and the bank may have had a send that it does not know of.
     """
-    lost = await send_marks.lost_sends(connection, wire)
+    lost = await send_marks.lost_sends(connection, wire.transaction_id)
     if lost.was_missed:
         raise InvalidState(SEND_WAS_LOST)
     lost_seconds = lost.lost_seconds

@@ -15,11 +15,16 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from libs.contracts.errors import Conflict, InvalidState, NotFound
+from libs.contracts.errors import (
+    Conflict,
+    InvalidState,
+    LimitExceeded,
+    NotFound,
+    OutcomePending,
+)
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
-from libs.persistence.lost_history import has_lost_history, require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments.business_days import after_business_days
 from services.payments.handlers.sending import Sending, begun_of
@@ -46,8 +51,8 @@ class SendWireHandler:
                 payee = await self._check_ownership(drive, command)
                 begun = await self._intend(drive, command, payee)
             except (NotFound, Conflict):
-                async with drive.transaction() as connection:
-                    await require_nothing_lost(connection)
+                if await self._may_be_lost(drive):
+                    raise OutcomePending from None  # the refusal would be kept under its key
                 raise
         if begun.wire.approval_expires_at is not None:
             # Also when it was approved meanwhile: the command that approved it sends it.
@@ -78,13 +83,27 @@ class SendWireHandler:
         try:
             await self._ownership.require_open_customer(drive.principal, customer_id, deadline)
         except InvalidState:
-            async with drive.transaction() as connection:
-                is_lost = await has_lost_history(connection)
-            if not is_lost or not await self._sending.is_at_bank(drive.command_id, deadline):
+            if not await self._is_lost_here(drive, deadline):
                 raise
 
+    async def _may_be_lost(self, drive: Drive) -> bool:
+        """Whether this database may have lost the wire. Also after the case that lists it was closed."""
+        async with drive.transaction() as connection:
+            return (await send_marks.lost_sends(connection, drive.command_id)).are_possible
+
+    async def _is_lost_here(self, drive: Drive, deadline: float) -> bool:
+        """Whether this database lost the wire and the bank has it: recording it then moves no money."""
+        return await self._may_be_lost(drive) and await self._sending.is_at_bank(
+            drive.command_id, deadline
+        )
+
     async def _intend(self, drive: Drive, command: SendWire, payee: Payee) -> Begun:
-        """The wire, recorded. Raises LimitExceeded."""
+        """The wire, recorded.
+
+        Raises:
+            LimitExceeded: and it is not one that this database lost and the bank has.
+            OutcomePending: it is recorded, and the bank is to be asked about it first.
+        """
         now = datetime.now(UTC)
         wire = WireRecord(
             transaction_id=drive.command_id,
@@ -104,7 +123,7 @@ class SendWireHandler:
         )
         crash_point("payments.intending")
         begun = None if self._rules.bind_everyone else await self._intend_at_once(drive, wire)
-        begun = begun or await self._intend_by_policy(drive, wire, payee)
+        begun = begun or await self._intend_within_limits(drive, wire, payee)
         crash_point("payments.intended")
         return begun
 
@@ -120,15 +139,34 @@ class SendWireHandler:
                 await send_marks.withdraw_send(connection, wire.transaction_id)
         return begun
 
-    async def _intend_by_policy(self, drive: Drive, wire: WireRecord, payee: Payee) -> Begun:
-        """One wire of a customer after the other: however many arrive at once, the limits hold."""
+    async def _intend_within_limits(self, drive: Drive, wire: WireRecord, payee: Payee) -> Begun:
+        try:
+            return await self._intend_by_policy(drive, wire, payee)
+        except LimitExceeded:
+            if not await self._is_lost_here(drive, time.time() + OWNERSHIP_SECONDS):
+                raise
+        begun = await self._intend_by_policy(drive, wire, payee, is_at_bank=True)
+        if begun.earlier is None:
+            # It was found out meanwhile that nothing is lost. The next drive knows of a send, and asks the bank first.
+            raise OutcomePending
+        return begun
+
+    async def _intend_by_policy(
+        self, drive: Drive, wire: WireRecord, payee: Payee, *, is_at_bank: bool = False
+    ) -> Begun:
+        """One wire of a customer after the other: however many arrive at once, the limits hold. Of a wire that the bank
+        has no limit is asked, and no approval.
+        """
         async with self._rules.turn(wire.tenant, wire.customer_id):
             deadline = self._sending.deadline()
             async with drive.transaction() as connection:
                 await policies.lock_limits(connection, wire.tenant, wire.customer_id)
-                policy = await self._rules.require_within_limits(connection, wire, wire.created_at)
-                if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
-                    wire = self._waiting(wire)
+                if not is_at_bank:
+                    policy = await self._rules.require_within_limits(
+                        connection, wire, wire.created_at
+                    )
+                    if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
+                        wire = self._waiting(wire)
                 await wires.insert_new(connection, wire)
                 lost = await send_marks.lost_history(connection, wire)
                 begun = begun_of(wire, None, lost, deadline)

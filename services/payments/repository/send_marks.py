@@ -143,7 +143,7 @@ async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> No
 async def lost_history(connection: AsyncConnection, wire: WireRecord) -> LostHistory | None:
     """What this database may have lost of the wire; None when it lost nothing."""
     commands = [wire.transaction_id, wire.send_command]
-    asked = {"ids": commands, "record": _record_of(wire)}
+    asked = {"ids": commands, "record": _record_of(wire.transaction_id)}
     rows = (await connection.execute(_LOST_HISTORY, asked)).all()
     return lost_of_wire(
         rows[0].lost_seconds,
@@ -153,14 +153,14 @@ async def lost_history(connection: AsyncConnection, wire: WireRecord) -> LostHis
     )
 
 
-async def lost_sends(connection: AsyncConnection, wire: WireRecord) -> LostSends:
+async def lost_sends(connection: AsyncConnection, transaction_id: UUID) -> LostSends:
     """Whether this database may lack a send of a wire of which it knows none."""
-    row = (await connection.execute(_LOST_SENDS, {"record": _record_of(wire)})).one()
+    row = (await connection.execute(_LOST_SENDS, {"record": _record_of(transaction_id)})).one()
     return LostSends(row.lost_seconds, row.was_missed)
 
 
-def _record_of(wire: WireRecord) -> str:
-    return f"{PROVIDER}: {wire.transaction_id}"
+def _record_of(transaction_id: UUID) -> str:
+    return f"{PROVIDER}: {transaction_id}"
 
 
 def lost_of_wire(

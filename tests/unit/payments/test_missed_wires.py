@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from uuid import UUID
 
 import msgspec
@@ -25,6 +26,7 @@ from tests.unit.payments.test_mended_losses import cases, check
 from tests.unit.payments.test_resolving import resolve
 
 pytestmark = pytest.mark.usefixtures("a_customer_of_its_own")
+ONE_AND_APPROVED = Policy(daily_count=1, approval_threshold=Decimal("1.00"))
 
 
 async def missed_and_closed(bench: Bench, *transaction_ids: UUID) -> None:
@@ -62,6 +64,57 @@ async def test_a_repetition_after_the_case_is_closed_records_the_wire_that_the_b
     assert bench.core.received["send_wire"] == 0
     assert (await bench.found(leased)).state is WireState.SUBMITTED
     assert await cases(bench) == [], "it was missed before"
+
+
+@pytest.mark.parametrize("policy", [Policy(daily_count=1), ONE_AND_APPROVED])
+async def test_a_limit_does_not_refuse_a_missed_wire_that_the_bank_has(
+    bench: Bench, policy: Policy
+) -> None:
+    leased = await carried_out(bench)
+    await bench.send(await bench.accepted(), attempt=1)
+    await bench.set_policy(policy)
+    bench.core.forget_keys()
+
+    await bench.send(leased, attempt=1)
+
+    assert bench.core.received["send_wire"] == 1, "that of the other"
+    assert (await bench.found(leased)).state is WireState.SUBMITTED
+
+
+async def test_a_limit_is_no_final_answer_to_a_missed_wire_that_the_bank_does_not_show(
+    bench: Bench,
+) -> None:
+    leased = await bench.accepted()
+    await missed_and_closed(bench, leased.command_id)
+    await bench.set_policy(Policy(per_wire_limit=Decimal("1.00")))
+
+    with pytest.raises(OutcomePending):
+        await bench.send(leased, attempt=1)
+
+    assert bench.core.received["send_wire"] == 0
+
+
+async def test_that_its_customer_is_denied_does_not_refuse_a_missed_wire_that_the_bank_has(
+    bench: Bench,
+) -> None:
+    leased = await carried_out(bench)
+    bench.core.forget_keys()
+    bench.is_denied = True
+
+    await bench.send(leased, attempt=1)
+
+    assert bench.core.received["send_wire"] == 0
+    assert (await bench.found(leased)).state is WireState.SUBMITTED
+
+
+async def test_an_account_that_is_not_known_any_more_is_no_final_answer_to_a_missed_wire(
+    bench: Bench,
+) -> None:
+    leased = await carried_out(bench)
+    bench.owner = msgspec.structs.replace(bench.owner, customer_id=None)
+
+    with pytest.raises(OutcomePending):
+        await bench.send(leased, attempt=1)
 
 
 async def test_a_missed_wire_that_the_bank_does_not_show_is_left_to_an_operator(
@@ -134,9 +187,13 @@ async def test_a_missed_wire_whose_time_for_approval_is_over_waits_for_an_operat
 ) -> None:
     missed, unsent = await waited_too_long(bench), await waited_too_long(bench)
     await missed_and_closed(bench, missed)
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
 
     await expire(bench.database)
+    with pytest.raises(InvalidState) as refused:
+        await bench.approve(missed, second)
 
+    assert refused.value.detail == SEND_WAS_LOST
     assert (await bench.found_by(unsent)).state is WireState.CANCELED
     assert (await bench.found_by(missed)).state is WireState.PENDING_APPROVAL
     assert (await approve_as(OPERATOR, bench, missed)).is_pending
