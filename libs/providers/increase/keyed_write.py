@@ -6,7 +6,7 @@ A key makes one object, which carries it for ever: the object is found by it. A 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 from uuid import UUID
 
@@ -128,7 +128,8 @@ class KeyedWrite(Generic[ObjectT, AnswerT]):
             return Unknown(str(refusal))
         except AttemptFailed as error:
             return Unknown(str(error))
-        return self._accepted(made, key)
+        accepted = self._accepted(made, key)
+        return replace(accepted, was_found=True) if isinstance(accepted, Accepted) else accepted
 
     def _accepted(self, made: ObjectT, key: UUID) -> Accepted[AnswerT] | Unknown:
         answer = self.answer(made) if made.idempotency_key == str(key) else None

@@ -156,6 +156,8 @@ async def test_a_key_that_has_made_the_object_finds_it(
     outcome = await send(increase)
 
     assert outcome == Accepted("wire_transfer_1")
+    assert isinstance(outcome, Accepted)
+    assert outcome.was_found, "an earlier send made it"
     assert provider.requests == [SENT, "GET /bank/wire_transfers/wire_transfer_1"]
 
 
