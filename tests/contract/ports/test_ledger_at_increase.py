@@ -7,17 +7,14 @@ import uuid
 from contextlib import AsyncExitStack
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 import aiohttp
 import pytest
 from increase import AsyncIncrease
-from structlog.testing import capture_logs
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.bank_days import today_at_the_bank
-from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
-from libs.contracts.errors import ProviderError, Unavailable
+from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
@@ -26,13 +23,10 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.external_accounts import BankDetails, retrieve_bank_details
 from libs.providers.increase.wires import retrieve_wire
 from services.ledger_read.adapters.increase.composition import open_role
-from services.ledger_read.adapters.increase.postings import IncreasePostings
-from services.ledger_read.adapters.increase.transactions import ListedTransaction
-from services.ledger_read.models import Page, Posting
+from services.ledger_read.models import Posting
 from services.ledger_read.ports import CursorRefused
 from tests.contract.ports.increase_ledger import READER, IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
-from tests.support.increase_bank import intrafi
 from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_clients import link_external, send_wire
 from tests.support.metrics import value_of
@@ -44,7 +38,6 @@ ACCOUNTS = "services.ledger_read.adapters.increase.accounts"
 LEDGER = "services.ledger_read.adapters.increase.ledger"
 WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
 TRANSACTIONS_LISTED = REQUESTS.labels("financial", "list_transactions", "ok")
-WEDNESDAY = date(2025, 3, 12)
 
 
 def soon() -> float:
@@ -399,85 +392,6 @@ async def test_more_links_than_one_list_may_have_are_not_made(
     assert len(fewer) == 1
 
 
-async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_read(
-    bank: IncreaseLedgerBank,
-) -> None:
-    opened = await bank.open_funded_account()
-    await bank.sweep(opened, WEDNESDAY)
-    first = await bank.ledger.deposit_locations(
-        ListDepositLocations(account_id=opened.account_id), soon()
-    )
-    await bank.post(opened, Decimal("5.00"), WEDNESDAY)
-
-    await bank.sweep(opened, WEDNESDAY)
-    again = await bank.ledger.deposit_locations(
-        ListDepositLocations(account_id=opened.account_id), soon()
-    )
-
-    assert (again, again.total) == (first, 1)
-    assert sum(row.balance for row in again.rows) == Decimal("1000.00")
-
-
-INTRAFI = "GET /accounts/{id}/intrafi_balance"
-THURSDAY = WEDNESDAY + timedelta(days=1)
-
-
-async def load_of(
-    bank: IncreaseLedgerBank, opened: Opened, day: date, page: int = 1
-) -> Page[DepositLocation]:
-    command = ListDepositLocations(account_id=opened.account_id, load_date=day, page=page)
-    return await bank.ledger.deposit_locations(command, soon())
-
-
-async def test_a_load_that_is_stored_is_answered_while_increase_fails(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LEDGER + ".today_at_the_bank", lambda: THURSDAY)
-    opened = await bank.open_funded_account()
-    await bank.sweep(opened, WEDNESDAY)
-    bank.running.bank.faults.put(FaultRule(operation=INTRAFI, kind="error"))
-
-    first = await load_of(bank, opened, WEDNESDAY)
-    asked = bank.running.bank.requests[INTRAFI]
-    second = await load_of(bank, opened, WEDNESDAY, page=2)
-    asked_of_the_second = bank.running.bank.requests[INTRAFI] - asked
-    with pytest.raises((ProviderError, Unavailable)):
-        await load_of(bank, opened, THURSDAY)
-
-    assert (first.as_of_date, first.total, len(first.rows)) == (WEDNESDAY, 1, 1)
-    assert (second.as_of_date, second.total, second.rows) == (WEDNESDAY, 1, [])
-    assert asked_of_the_second == 0
-
-
-async def test_reading_the_stored_load_of_the_day_before_stores_the_current_one(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened = await bank.open_funded_account()
-    await bank.sweep(opened, WEDNESDAY)
-    for today in (THURSDAY, THURSDAY + timedelta(days=1)):
-        monkeypatch.setattr(LEDGER + ".today_at_the_bank", lambda day=today: day)
-        monkeypatch.setattr(intrafi, "business_day", lambda day=today: day)
-
-        found = await load_of(bank, opened, today - timedelta(days=1))
-
-        assert (found.as_of_date, found.total) == (today - timedelta(days=1), 1)
-
-
-async def test_without_intrafi_at_increase_no_deposits_are_swept(bank: IncreaseLedgerBank) -> None:
-    opened = await bank.open_funded_account()
-    bank.running.bank.faults.put(FaultRule(operation=INTRAFI, kind="private_feature"))
-
-    with capture_logs() as logs:
-        found = await bank.ledger.deposit_locations(
-            ListDepositLocations(account_id=opened.account_id), soon()
-        )
-
-    assert found == Page([], 0, None)
-    assert [(log["event"], log["code"]) for log in logs] == [
-        ("feature_not_enabled", "private_feature_error")
-    ]
-
-
 async def test_a_wire_that_came_back_is_listed_with_its_return(bank: IncreaseLedgerBank) -> None:
     opened = await bank.open_funded_account()
     bank.running.bank.conduct.wire_seconds = 0.1
@@ -561,24 +475,6 @@ async def test_a_closed_account_is_shown_as_closed(bank: IncreaseLedgerBank) -> 
     assert account.close_date is not None
 
 
-async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sign() -> None:
-    postings: Any = IncreasePostings(None, None)  # type: ignore[arg-type] # nothing is read
-
-    def listed(amount: int) -> ListedTransaction:
-        source = {"category": "moon_transfer", "moon_transfer": {"creditor_name": "Luna"}}
-        return ListedTransaction(
-            "transaction_1", "account_1", amount, "To the moon", datetime.now(UTC), source
-        )
-
-    [debit, credit] = [await postings.posting(listed(amount), soon()) for amount in (-5, 5)]
-
-    assert [(one.type, one.is_debit, one.amount) for one in (debit, credit)] == [
-        ("withdrawal", True, Decimal("0.05")),
-        ("deposit", False, Decimal("0.05")),
-    ]
-    assert (debit.counterparty_name, credit.counterparty_name) == ("Luna", "To the moon")
-
-
 async def test_a_wire_that_names_no_debtor_did_not_come_from_the_accounts_holder(
     bank: IncreaseLedgerBank,
 ) -> None:
@@ -591,16 +487,3 @@ async def test_a_wire_that_names_no_debtor_did_not_come_from_the_accounts_holder
     [credit] = await transactions(bank, opened)
 
     assert credit.counterparty_name == "Inbound wire transfer"
-
-
-async def test_the_text_that_the_sender_gave_an_ach_transfer_is_not_the_other_partys_name() -> None:
-    postings: Any = IncreasePostings(None, None)  # type: ignore[arg-type] # nothing is read
-    sent = {"statement_descriptor": "Invoice 2047", "transfer_id": "ach_transfer_1"}
-    source = {"category": "ach_transfer_intention", "ach_transfer_intention": sent}
-    listed = ListedTransaction(
-        "transaction_1", "account_1", -5, "ACH to Supplier Inc", datetime.now(UTC), source
-    )
-
-    posting = await postings.posting(listed, soon())
-
-    assert posting.counterparty_name == "ACH to Supplier Inc"
