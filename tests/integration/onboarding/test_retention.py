@@ -314,15 +314,7 @@ async def test_a_batch_looks_at_no_more_steps_than_it_may_delete_and_the_next_go
     assert await names_left(shelf, saga.saga_id) == ["young"]
 
 
-async def test_housekeeping_purges_steps_behind_those_that_stay(
-    shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(step_retention, "PURGE_BATCH", 1)
-    kept, saga = await new_saga(shelf, store, pending=True), await new_saga(shelf, store)
-    for number in range(2):
-        await add_step(shelf, kept, f"kept.{number}", days=DAYS + 9)
-        await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
-
+async def keep_house_until_none_is_left(shelf: Database, saga: SagaName) -> None:
     async def none_left() -> bool:
         return await names_left(shelf, saga.saga_id) == []
 
@@ -332,6 +324,19 @@ async def test_housekeeping_purges_steps_behind_those_that_stay(
     finally:
         keeping.cancel()
         await asyncio.wait({keeping})
+
+
+async def test_housekeeping_purges_steps_behind_those_that_stay(
+    shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step_retention, "PURGE_BATCH", 1)
+    kept, saga = await new_saga(shelf, store, pending=True), await new_saga(shelf, store)
+    for number in range(2):
+        await add_step(shelf, kept, f"kept.{number}", days=DAYS + 9)
+        await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
+
+    await keep_house_until_none_is_left(shelf, saga)
+
     assert await names_left(shelf, kept.saga_id) == ["kept.0", "kept.1"]
 
 
@@ -343,12 +348,4 @@ async def test_housekeeping_purges_batch_after_batch(
     for number in range(5):
         await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
 
-    async def none_left() -> bool:
-        return await names_left(shelf, saga.saga_id) == []
-
-    keeping = asyncio.create_task(keep_house(shelf, step_days=DAYS))
-    try:
-        await eventually(none_left)
-    finally:
-        keeping.cancel()
-        await asyncio.wait({keeping})
+    await keep_house_until_none_is_left(shelf, saga)
