@@ -149,13 +149,7 @@ class CommandConsumer:
             await self._refuse(message, "newer_version", because)
             return
         except NotAnEnvelope as error:
-            self._log.error(
-                "not_an_envelope",
-                cause=str(error),
-                bytes=len(message.body),
-                sender=message.properties.user_id,
-                message_id=message.properties.message_id,
-            )
+            self._log.error("not_an_envelope", cause=str(error), **message.origin)
             await self._refuse(message, "unreadable", "This release cannot read it.")
             return
         sender = message.properties.user_id

@@ -32,6 +32,15 @@ class Delivery:
         self._settled = False
 
     @property
+    def origin(self) -> dict[str, object]:
+        """What a log line says of a message that cannot be read."""
+        return {
+            "bytes": len(self.body),
+            "sender": self.properties.user_id,
+            "message_id": self.properties.message_id,
+        }
+
+    @property
     def is_settled(self) -> bool:
         return self._settled
 

@@ -168,13 +168,7 @@ class EventConsumer:
                 events.append(decode_event(message.properties, message.body))
                 messages.append(message)
             except NotAnEvent as error:
-                self._log.error(
-                    "not_an_event",
-                    cause=str(error),
-                    bytes=len(message.body),
-                    sender=message.properties.user_id,
-                    message_id=message.properties.message_id,
-                )
+                self._log.error("not_an_event", cause=str(error), **message.origin)
                 await self._refuse(message, error.reason, f"It is refused: {error}.")
         places = await self._recorded(events) if events else ()
         self._settling = True

@@ -140,13 +140,7 @@ class QueryConsumer:
                 for head in error.heads:
                     await self._answer_when_free(self._refusal(head, reply_to, Unavailable()))
         except NotAnEnvelope as error:
-            self._log.error(
-                "not_an_envelope",
-                cause=str(error),
-                bytes=len(message.body),
-                sender=message.properties.user_id,
-                message_id=message.properties.message_id,
-            )
+            self._log.error("not_an_envelope", cause=str(error), **message.origin)
             MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
         await settle(message.ack(wait=False), self._log)
 
