@@ -143,7 +143,7 @@ def replay(
     done = RemovedLetters()
     unreachable: list[str] = []
     goes_on = True
-    # Where it is not wanted it is not said: a gateway of the release before does not know it.
+    # Left out where it is false: an older gateway refuses fields that it does not know.
     again = {"apply_again": True} if apply_again else {}
     with shown_also_when_it_fails(done, lambda: show_replayed(done, json=json)):
         while goes_on:

@@ -38,8 +38,8 @@ class PageCustomers(PageAfter):
     """Customers in the order of their ids.
 
     Args:
-        external_accounts: whether their external accounts are told too, whose number has no limit: the release before
-            this one, which does not send this field, reads them so.
+        external_accounts: whether their external accounts are told too, whose number has no limit. A reconciliation that
+            does not page them sends no such field, and gets them with their customers.
     """
 
     external_accounts: bool = True
@@ -151,7 +151,7 @@ class RecordedExternalAccount(Model):
     """A linked one; drafts are not told.
 
     Args:
-        customer_id: empty where an onboarding of the release before this one tells it with its customer.
+        customer_id: empty where the account is told within its customer.
     """
 
     external_account_id: str

@@ -36,9 +36,9 @@ DATABASE_RETRY_SECONDS = 0.5
 SURELY_KNOWN_SECONDS = (inbox_housekeeping.RETENTION_HOURS - 1) * 3600
 """After its deadline: until then no command that was carried out is purged. The hour is for clocks that differ."""
 MAY_BE_FORGOTTEN = (
-    "It was sent about a day ago or earlier, was delivered before, and is not known. If it was carried out then, that"
-    " is forgotten by now, and it would be carried out once more: find out whether it was, and replay it with"
-    " `apply_again` where it has to be."
+    "This command was sent about a day ago or earlier, was delivered before, and is not in the inbox. It may have been"
+    " carried out and purged, so that carrying it out now could repeat its effect. Find out whether it had one; if not,"
+    " replay it with `apply_again`."
 )
 _FAULTS_OF_COMMAND = (
     asyncpg.DataError,

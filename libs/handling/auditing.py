@@ -56,7 +56,7 @@ def _entry(command: FinishedCommand) -> Entry:
 
 def _outcome(command: FinishedCommand) -> str:
     if command.reply is None:
-        # The release before stored no code; most of its forgotten commands were answered 503.
+        # Rows from before the code was stored: most of these forgotten commands were answered 503.
         return command.last_error or Unavailable.code
     stored = reply_of(command.reply)
     if stored is None:

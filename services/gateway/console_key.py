@@ -71,7 +71,7 @@ async def _register(
         stored = await repository.secret_of_active_key(connection, CONSOLE, subscription_key)
         if stored is None:
             return KEY_IS_NOT_ITS_OWN
-        # A gateway of the release before registers keys without the mark, by which their successors end them.
+        # A row may be without the mark by which its successor ends it: gateways did not always write it.
         await repository.mark_registered(connection, CONSOLE, subscription_key)
         # Sealed anew it would be readable to this ring alone, which may be the wrong one.
         if not _opens(keyring, stored, subscription_key):

@@ -76,7 +76,7 @@ class AddExternalBankAccountHandler:
                 extra={"reason_detail": refused.code},
             ) from refused
         if not recorded:
-            # The release before recorded the answer in a commit of its own.
+            # The step was done before this drive, and its answer stored apart from the account.
             await self._record(saga, prepared, command, draft_id, linked)
         return _added(linked.external_account_id)
 

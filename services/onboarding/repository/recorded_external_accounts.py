@@ -55,7 +55,7 @@ class ExternalAccountReader:
     async def of_customers(
         self, connection: AsyncConnection, customer_ids: Sequence[UUID]
     ) -> list[RecordedExternalAccount]:
-        """For the release before this one: their number has no limit."""
+        """All of them, however many: asked by a reconciliation that does not page them."""
         rows = await connection.execute(_OF_CUSTOMERS, {"ids": list(customer_ids)})
         return [self._account(row) for row in rows]
 

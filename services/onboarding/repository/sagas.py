@@ -7,7 +7,7 @@
 A command under a key that comes again after this database went back is named as it was before it was lost, so that the
 providers hold what it did under the same idempotency keys. The message id is made by us for each request, and a
 redelivery of the message has it again. `saga_origin` is kept for ever: providers may remember keys for ever. A request
-that was told that nothing was started gives its place to the next one. What a process of the release before has begun
+that was told that nothing was started gives its place to the next one. A saga that exists
 under command id and message id goes on under them.
 """
 

@@ -59,7 +59,7 @@ _FIND = (
         _T.state,
         _T.resolution,
         cast(_T.result, Text).label("result"),
-        # The release before recorded refusals without a reason.
+        # A row without `refusal_reason` is from before the column was: the code tells the reason.
         func.coalesce(
             _T.refusal_reason,
             case(
@@ -70,7 +70,7 @@ _FIND = (
         _T.refusal_code,
         _T.last_sent_at,
         seconds_since(_T.resolved_at).label("resolved_seconds_ago"),
-        # The release before wrote `-infinity`. Without a last send it is not read.
+        # Older rows have `-infinity`. Without a last send it is not read.
         seconds_since(func.greatest(_T.first_sent_at, _EPOCH)).label("first_sent_seconds_ago"),
         seconds_since(_T.last_sent_at).label("last_sent_seconds_ago"),
         func.lost_history_seconds().label("lost_seconds"),
