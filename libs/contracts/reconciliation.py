@@ -38,8 +38,8 @@ class PageCustomers(PageAfter):
     """Customers in the order of their ids.
 
     Args:
-        external_accounts: whether their external accounts are told too, whose number has no limit. A reconciliation that
-            does not page them sends no such field, and gets them with their customers.
+        external_accounts: whether their external accounts are told too, whose number has no limit. A reconciliation
+            that does not page them sends no such field, and gets them with their customers.
     """
 
     external_accounts: bool = True
