@@ -58,7 +58,7 @@ def _steps_of(wires: Iterable[RequestedWire]) -> Iterator[TraceStep]:
                 transaction_id=str(wire.transaction_id),
                 note=step.comment and step.comment[:LONGEST_NOTE],
             )
-        if each.send_begun_at is not None:
+        if each.send_begun_at is not None and not wire.has_lost_sends_only:
             yield _send(each, each.send_begun_at, "first send to core banking")
         if (
             each.send_begun_at is not None

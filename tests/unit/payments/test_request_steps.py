@@ -20,7 +20,7 @@ from libs.handling.operating.request_steps import RequestSteps
 from libs.messaging.envelope import Reply, raw
 from libs.persistence import forgetting, inbox, outbox, request_records
 from services.payments.handlers.request_steps import find_own_steps
-from services.payments.repository.send_marks import begin_send
+from services.payments.repository.send_marks import begin_send, mark_lost_sends
 from tests.integration.tables import finish
 from tests.unit.payments.bench import MINE, Bench
 from tests.unit.payments.test_operating import ADA
@@ -87,6 +87,16 @@ async def test_the_first_and_the_last_send_of_a_wire_are_shown(bench: Bench) -> 
         "first send to core banking",
         "last send to core banking",
     ]
+
+
+async def test_a_send_that_was_only_looked_up_as_it_may_be_lost_is_not_shown(bench: Bench) -> None:
+    wire = await bench.wire(first_sent_seconds_ago=0)
+    async with bench.database.transaction() as connection:
+        await mark_lost_sends(connection, wire.command_id)
+
+    found = await steps_of(bench, wire.request_id)
+
+    assert [step.what for step in found.steps if step.kind == "provider_request"] == []
 
 
 async def test_a_refused_command_says_what_was_answered(bench: Bench) -> None:
