@@ -58,11 +58,11 @@ class WireRecord:
 
     Args:
         transaction_id: the id of the command that asked for it, and its idempotency key at core banking.
-        send_age_seconds: the age of its first send when it was read, by the database's clock; None while certainly
-            nothing was sent.
-        last_sent_at: the beginning of the last send whose outcome is not known, by the database's clock; None as above.
-        last_send_age_seconds: the age of that send, as `send_age_seconds`.
-        has_lost_sends_only: its marks are of no send but one that this database may have lost.
+        send_age_seconds: the age of `send_begun_at`, when it was read; None where that is null. `tables.wires` has a
+            table of what the two marks of sends mean.
+        last_sent_at: as stored.
+        last_send_age_seconds: the age of `last_sent_at`, likewise.
+        has_lost_sends_only: the send marks stand for a send that this database may have lost, not for one it recorded.
         canceled_by: the command that canceled it.
         creditor: the same at every send. Wires that an earlier release recorded have none, nor have
             those whose holder an onboarding of an earlier release did not tell.

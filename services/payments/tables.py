@@ -53,11 +53,20 @@ _STATES = (
     " 'returned', 'canceled')"
 )
 
-# `sequence`: the number of steps in the history, and of events. `send_begun_at`: of the first send; null while
-# certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above, and before
-# `send_begun_at` where that is one that may have been lost, and none was made since. `creditor`: the holder of the
-# external account, which every send names; null in wires of earlier releases. `approval_expires_at`: null when no
-# approval was needed. `approved_by`: the command that approved it, and sends it.
+# `sequence`: the number of steps in the history, and of events. `creditor`: the holder of the external account, which
+# every send names; null in wires of earlier releases. `approval_expires_at`: null when no approval was needed.
+# `approved_by`: the command that approved it, and sends it.
+#
+# The marks of sends, by the database's clock:
+#
+# | send_begun_at | last_sent_at | meaning                                                                            |
+# |---------------|--------------|------------------------------------------------------------------------------------|
+# | null          | null         | no send is recorded: certainly nothing was sent, unless this database lost commits |
+# | t             | null         | sent by a release that stored no `last_sent_at`: treated as sent just now          |
+# | t             | >= t         | first send at t, last send of unknown outcome at `last_sent_at`                    |
+# | t             | < t          | no send is recorded; one that was lost is possible, no later than `last_sent_at`   |
+#
+# A wire of the last row that is then sent keeps its t: its first send was later than that.
 wires = Table(
     "wires",
     metadata,
