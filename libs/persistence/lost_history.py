@@ -11,7 +11,7 @@ from libs.persistence.tables import database_life
 _LOST_HISTORY_SECONDS = select(func.lost_history_seconds(type_=Double))
 
 
-def was_missed(record: ColumnElement[str]) -> ColumnElement[bool]:
+def was_found_missing(record: ColumnElement[str]) -> ColumnElement[bool]:
     """Whether a record, as `<provider>: <id>`, was found missing in any life, also where the case is closed.
 
     A subquery without correlation, so that the list is read once in a statement, however many records are asked for.

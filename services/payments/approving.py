@@ -45,7 +45,7 @@ _EXPIRED = (
         table.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
         # Unlike `clock_timestamp()`, it is stable, so that the index is used.
         table.c.approval_expires_at <= func.statement_timestamp(),
-        not_(send_marks.IS_MISSED),
+        not_(send_marks.WAS_FOUND_MISSING),
     )
     .order_by(table.c.approval_expires_at)
     .limit(bindparam("limit"))
@@ -232,7 +232,7 @@ async def require_certainly_unsent(
             checked, and the bank may have had a send that it does not know of.
     """
     lost = await send_marks.lost_sends(connection, wire.transaction_id)
-    if lost.was_missed:
+    if lost.was_found_missing:
         raise InvalidState(SEND_WAS_LOST)
     lost_seconds = lost.lost_seconds
     is_absent = absent_after_seconds is not None and (lost_seconds or 0.0) >= absent_after_seconds

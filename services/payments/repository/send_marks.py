@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.wires import WireState
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.lost_history import was_missed
+from libs.persistence.lost_history import was_found_missing
 from libs.persistence.tables import UUID_TYPE, seconds_since
 from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
@@ -69,11 +69,13 @@ _MARK_LOST_SENDS = (
         )
     )
 )
-_WAS_MISSED = was_missed(bindparam("record", type_=Text)).label("was_missed")
-_LOST_SENDS = select(_LOST_SECONDS.label("lost_seconds"), _WAS_MISSED)
+_RECORD_WAS_FOUND_MISSING = was_found_missing(bindparam("record", type_=Text)).label(
+    "was_found_missing"
+)
+_LOST_SENDS = select(_LOST_SECONDS.label("lost_seconds"), _RECORD_WAS_FOUND_MISSING)
 _LOST_HISTORY = select(
     _LOST_SECONDS.label("lost_seconds"),
-    _WAS_MISSED,
+    _RECORD_WAS_FOUND_MISSING,
     func.least(
         seconds_since(inbox.c.accepted_at), func.lost_history_began_seconds(type_=Double)
     ).label("first_seconds"),
@@ -81,7 +83,7 @@ _LOST_HISTORY = select(
         "is_of_this_life"
     ),
 ).where(inbox.c.command_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
-IS_MISSED = was_missed(literal(f"{PROVIDER}: ") + cast(table.c.transaction_id, Text))
+WAS_FOUND_MISSING = was_found_missing(literal(f"{PROVIDER}: ") + cast(table.c.transaction_id, Text))
 """The bank had the wire when the database was found to lack its send."""
 
 
@@ -104,11 +106,11 @@ class LostSends:
     """Whether this database may lack sends of one wire: both as `lost_of_wire` takes them."""
 
     lost_seconds: float | None
-    was_missed: bool
+    was_found_missing: bool
 
     @property
     def are_possible(self) -> bool:
-        return self.was_missed or self.lost_seconds is not None
+        return self.was_found_missing or self.lost_seconds is not None
 
 
 async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
@@ -149,14 +151,14 @@ async def lost_history(connection: AsyncConnection, wire: WireRecord) -> LostHis
         rows[0].lost_seconds,
         max(row.first_seconds or 0.0 for row in rows),
         is_of_this_life=all(row.is_of_this_life for row in rows),
-        was_missed=rows[0].was_missed,
+        was_found_missing=rows[0].was_found_missing,
     )
 
 
 async def lost_sends(connection: AsyncConnection, transaction_id: UUID) -> LostSends:
     """Whether this database may lack a send of a wire of which it knows none."""
     row = (await connection.execute(_LOST_SENDS, {"record": _record_of(transaction_id)})).one()
-    return LostSends(row.lost_seconds, row.was_missed)
+    return LostSends(row.lost_seconds, row.was_found_missing)
 
 
 def _record_of(transaction_id: UUID) -> str:
@@ -168,7 +170,7 @@ def lost_of_wire(
     first_seconds: float | None,
     *,
     is_of_this_life: bool,
-    was_missed: bool,
+    was_found_missing: bool,
 ) -> LostHistory | None:
     """What this database may have lost of a wire; None when it lost nothing.
 
@@ -180,10 +182,11 @@ def lost_of_wire(
         first_seconds: the age of the wire's command in the inbox, or, where that is less, of all that was lost: a wire
             may have waited for approval for days before.
         is_of_this_life: all commands that ask for the wire were accepted in this life.
-        was_missed: the bank had the wire when this database was found to lack its send, in a case that may be closed
-            by now. The wire is then looked up first for ever, and not sent where the bank may have forgotten its key.
+        was_found_missing: the bank had the wire when this database was found to lack its send, in a case that may be
+            closed by now. The wire is then looked up first for ever, and not sent where the bank may have forgotten its
+            key.
     """
-    if was_missed:
+    if was_found_missing:
         may_end_it = lost_seconds is not None and not is_of_this_life
         return LostHistory(Earlier(math.inf, math.inf), may_end_it)
     if lost_seconds is None:

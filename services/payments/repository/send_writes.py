@@ -62,7 +62,7 @@ _INTEND = """
     SELECT command_id, has_policy, lost_seconds,
         extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds,
         coalesce(life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life,
-        ('core: ' || command_id::text) IN (SELECT unnest(missing_records) FROM database_life) AS was_missed
+        ('core: ' || command_id::text) IN (SELECT unnest(missing_records) FROM database_life) AS was_found_missing
     FROM leased, life
     """
 
@@ -142,7 +142,7 @@ async def _intend(
                 row["lost_seconds"],
                 row["accepted_seconds"],
                 is_of_this_life=row["is_of_this_life"],
-                was_missed=row["was_missed"],
+                was_found_missing=row["was_found_missing"],
             ),
         )
         for row in rows

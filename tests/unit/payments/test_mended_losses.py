@@ -280,7 +280,7 @@ async def test_a_lost_approval_opens_a_case_also_where_an_operator_has_approved_
     assert await cases(bench) == [[f"core: {transaction_id}"]]
 
 
-async def test_a_wire_that_was_missed_before_opens_no_further_case_as_it_is_repeated(
+async def test_a_wire_that_was_found_missing_before_opens_no_further_case_as_it_is_repeated(
     bench: Bench,
 ) -> None:
     leased = await carried_out(bench, "repetition")

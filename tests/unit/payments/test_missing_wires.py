@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("a_customer_of_its_own")
 ONE_AND_APPROVED = Policy(daily_count=1, approval_threshold=Decimal("1.00"))
 
 
-async def missed_and_closed(bench: Bench, *transaction_ids: UUID) -> None:
+async def found_missing_and_closed(bench: Bench, *transaction_ids: UUID) -> None:
     """The bank has the wires, their sends were found missing, an operator closed the case, and the server
     started anew.
     """
@@ -46,7 +46,7 @@ async def missed_and_closed(bench: Bench, *transaction_ids: UUID) -> None:
 async def carried_out(bench: Bench) -> inbox.Leased:
     leased = await bench.accepted()
     bench.core.carry_out_before(str(leased.command_id), COMMAND)
-    await missed_and_closed(bench, leased.command_id)
+    await found_missing_and_closed(bench, leased.command_id)
     return leased
 
 
@@ -63,11 +63,11 @@ async def test_a_repetition_after_the_case_is_closed_records_the_wire_that_the_b
 
     assert bench.core.received["send_wire"] == 0
     assert (await bench.found(leased)).state is WireState.SUBMITTED
-    assert await cases(bench) == [], "it was missed before"
+    assert await cases(bench) == [], "it was recorded as missing before"
 
 
 @pytest.mark.parametrize("policy", [Policy(daily_count=1), ONE_AND_APPROVED])
-async def test_a_limit_does_not_refuse_a_missed_wire_that_the_bank_has(
+async def test_a_limit_does_not_refuse_a_missing_wire_that_the_bank_has(
     bench: Bench, policy: Policy
 ) -> None:
     leased = await carried_out(bench)
@@ -81,11 +81,11 @@ async def test_a_limit_does_not_refuse_a_missed_wire_that_the_bank_has(
     assert (await bench.found(leased)).state is WireState.SUBMITTED
 
 
-async def test_a_limit_is_no_final_answer_to_a_missed_wire_that_the_bank_does_not_show(
+async def test_a_limit_is_no_final_answer_to_a_missing_wire_that_the_bank_does_not_show(
     bench: Bench,
 ) -> None:
     leased = await bench.accepted()
-    await missed_and_closed(bench, leased.command_id)
+    await found_missing_and_closed(bench, leased.command_id)
     await bench.set_policy(Policy(per_wire_limit=Decimal("1.00")))
 
     with pytest.raises(OutcomePending):
@@ -94,7 +94,7 @@ async def test_a_limit_is_no_final_answer_to_a_missed_wire_that_the_bank_does_no
     assert bench.core.received["send_wire"] == 0
 
 
-async def test_that_its_customer_is_denied_does_not_refuse_a_missed_wire_that_the_bank_has(
+async def test_that_its_customer_is_denied_does_not_refuse_a_missing_wire_that_the_bank_has(
     bench: Bench,
 ) -> None:
     leased = await carried_out(bench)
@@ -107,7 +107,7 @@ async def test_that_its_customer_is_denied_does_not_refuse_a_missed_wire_that_th
     assert (await bench.found(leased)).state is WireState.SUBMITTED
 
 
-async def test_an_account_that_is_not_known_any_more_is_no_final_answer_to_a_missed_wire(
+async def test_an_account_that_is_not_known_any_more_is_no_final_answer_to_a_missing_wire(
     bench: Bench,
 ) -> None:
     leased = await carried_out(bench)
@@ -117,11 +117,11 @@ async def test_an_account_that_is_not_known_any_more_is_no_final_answer_to_a_mis
         await bench.send(leased, attempt=1)
 
 
-async def test_a_missed_wire_that_the_bank_does_not_show_is_left_to_an_operator(
+async def test_a_missing_wire_that_the_bank_does_not_show_is_left_to_an_operator(
     bench: Bench,
 ) -> None:
     leased = await bench.accepted()
-    await missed_and_closed(bench, leased.command_id)
+    await found_missing_and_closed(bench, leased.command_id)
 
     with pytest.raises(OutcomePending):
         await bench.send(leased, attempt=1)
@@ -139,7 +139,7 @@ async def test_an_approval_after_the_case_is_closed_records_the_wire_that_the_ba
 ) -> None:
     transaction_id = await bench.waiting()
     bench.core.carry_out_before(str(transaction_id), COMMAND)
-    await missed_and_closed(bench, transaction_id)
+    await found_missing_and_closed(bench, transaction_id)
     bench.core.forget_keys()
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
 
@@ -149,10 +149,12 @@ async def test_an_approval_after_the_case_is_closed_records_the_wire_that_the_ba
     assert (await bench.found_by(transaction_id)).state is WireState.SUBMITTED
 
 
-async def test_a_pending_wire_that_was_missed_is_not_sent_by_its_next_drive(bench: Bench) -> None:
+async def test_a_pending_wire_that_was_found_missing_is_not_sent_by_its_next_drive(
+    bench: Bench,
+) -> None:
     leased = await bench.wire()
     bench.core.carry_out_before(str(leased.command_id), COMMAND)
-    await missed_and_closed(bench, leased.command_id)
+    await found_missing_and_closed(bench, leased.command_id)
     bench.core.forget_keys()
 
     await bench.send(leased)
@@ -162,11 +164,11 @@ async def test_a_pending_wire_that_was_missed_is_not_sent_by_its_next_drive(benc
 
 
 @pytest.mark.parametrize("decision", ["cancel", "decline", "cancel as operator"])
-async def test_a_missed_wire_is_not_ended_after_the_case_is_closed(
+async def test_a_missing_wire_is_not_ended_after_the_case_is_closed(
     bench: Bench, decision: str
 ) -> None:
     transaction_id = await bench.waiting()
-    await missed_and_closed(bench, transaction_id)
+    await found_missing_and_closed(bench, transaction_id)
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
 
     with pytest.raises(InvalidState) as refused:
@@ -182,18 +184,18 @@ async def test_a_missed_wire_is_not_ended_after_the_case_is_closed(
     assert (await bench.found_by(transaction_id)).waits_for_approval
 
 
-async def test_a_missed_wire_whose_time_for_approval_is_over_waits_for_an_operators_approval(
+async def test_a_missing_wire_whose_time_for_approval_is_over_waits_for_an_operators_approval(
     bench: Bench,
 ) -> None:
-    missed, unsent = await waited_too_long(bench), await waited_too_long(bench)
-    await missed_and_closed(bench, missed)
+    missing, unsent = await waited_too_long(bench), await waited_too_long(bench)
+    await found_missing_and_closed(bench, missing)
     second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
 
     await expire(bench.database)
     with pytest.raises(InvalidState) as refused:
-        await bench.approve(missed, second)
+        await bench.approve(missing, second)
 
     assert refused.value.detail == SEND_WAS_LOST
     assert (await bench.found_by(unsent)).state is WireState.CANCELED
-    assert (await bench.found_by(missed)).state is WireState.PENDING_APPROVAL
-    assert (await approve_as(OPERATOR, bench, missed)).is_pending
+    assert (await bench.found_by(missing)).state is WireState.PENDING_APPROVAL
+    assert (await approve_as(OPERATOR, bench, missing)).is_pending
