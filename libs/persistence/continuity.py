@@ -160,7 +160,8 @@ class Continuity:
 
     Args:
         transit_seconds: how long after this life was first seen a write of an earlier life may still take effect.
-        on_checked: called in the transaction in which a life is recorded as checked, with nothing newly missing.
+        on_checked: called in the transaction in which a life is recorded as checked, with no record missing that
+            was not recorded as missing before.
         went_back: reports a case that was opened, within `REPORT_SECONDS`. It is called again, by any process, until it
             returns without an error.
     """
@@ -238,7 +239,7 @@ class Continuity:
             await connection.execute(statements.REPORTED, {"claimed": claimed})
 
     async def _compare(self, doubted: _Doubted) -> bool:
-        """Whether records are missing that were not missed before."""
+        """Whether records are missing that were not recorded as missing before."""
         if self._comparison is None or self._comparison.doubted != doubted:
             self._comparison = _Comparison(doubted, self._sources)
         comparison = self._comparison
@@ -278,7 +279,7 @@ class Continuity:
                 return
 
     async def _conclude(self, comparison: _Comparison) -> bool:
-        """Record what is missing; whether there is any of it that was not missed before."""
+        """Record what is missing. Whether any of it was not recorded as missing before."""
         missing = [
             f"{walk.source.provider}: {record}"
             for walk in comparison.walks
@@ -308,7 +309,7 @@ async def note_missing(
     connection: AsyncConnection, provider: str, records: Collection[str]
 ) -> None:
     """Record that the database lacks records of a provider, which this transaction or one after it makes whole. A case
-    is open then, unless they were missed before.
+    is open then, unless they were recorded as missing before.
     """
     # It locks the present life, so that the statement after it sees what a check has recorded meanwhile.
     await connection.execute(statements.SEE)

@@ -64,8 +64,8 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
 
 
 async def _note_lost_sends(connection: AsyncConnection, reported: Collection[UUID]) -> None:
-    """Of wires of which this database knows no send, and which the bank reports: after this commit the check of the
-    database's life would not miss them any more.
+    """Open a case for reported wires of which this database knows no send. It must happen in this commit: afterwards
+    the wires look sent, and the continuity check cannot detect the loss.
     """
     if reported and await has_lost_history(connection):
         await continuity.note_missing(connection, wires.PROVIDER, [str(each) for each in reported])
