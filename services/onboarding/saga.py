@@ -189,14 +189,14 @@ class Saga:
                 outcome = Refused(reason, code)
                 if is_recorded:
                     raise StepRefused(step, reason, code)
-            case Begun(earlier, last_sent_at, may_show_loss):
+            case Begun(earlier, last_sent_at, found_means_lost):
                 crash_point(f"onboarding.{without_number(step)}.intended")
                 key = derived(self.name.saga_id, step)
                 attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, earlier)
                 outcome = await write_once(write, attempt)
                 if isinstance(outcome, Accepted) and outcome.was_found:
                     self.found.add(step)
-                    if may_show_loss and write.finds_only_sends:
+                    if found_means_lost and write.finds_only_sends:
                         await self._note_loss(step)
         return await self._conclude(step, outcome, record, following, last_sent_at)
 

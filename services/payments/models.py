@@ -163,7 +163,7 @@ class Begun:
         earlier: the sends before that may have been made.
         is_held_back: it may have been canceled, declined or refused in a history that this database lost: the bank is
             asked about it, and it is not sent.
-        shows_loss: where the bank has it, this database lost its send: it knows of none.
+        found_means_lost: where the bank has it, this database lost its send: it knows of none.
         deadline: of the calls to the bank, in Unix seconds. Taken before the transaction in which the send began: a
             driver that stalls after it must not send what an operator has decided meanwhile.
     """
@@ -172,7 +172,7 @@ class Begun:
     earlier: Earlier | None
     deadline: float
     is_held_back: bool = False
-    shows_loss: bool = False
+    found_means_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from services.onboarding.repository.steps import (
     Begun,
     SagaName,
     begun,
-    lost_sends,
+    lost_sends_of_step,
 )
 
 
@@ -175,7 +175,7 @@ async def advance(
 
 
 def _begun(row: asyncpg.Record) -> Begun:
-    lost = lost_sends(
+    lost = lost_sends_of_step(
         row["command_id"], row["lost_seconds"], row["lost_began_seconds"], row["accepted_seconds"]
     )
     return begun(None, None, lost, row["now"], has_no_known_send=True)

@@ -217,12 +217,12 @@ class Begun:
     Args:
         earlier: sends before this attempt; None when certainly nothing was sent.
         last_sent_at: of the last one of these.
-        may_show_loss: where the provider has it, this database lost its send: it knows of none.
+        found_means_lost: where the provider has it, this database lost its send: it knows of none.
     """
 
     earlier: Earlier | None
     last_sent_at: datetime | None
-    may_show_loss: bool = False
+    found_means_lost: bool = False
 
 
 async def take_up(
@@ -247,7 +247,7 @@ async def take_up(
         known = Earlier(row.first_sent_seconds_ago, row.last_sent_seconds_ago)
     lost = None
     if not _is_absent_since(row):
-        lost = lost_sends(
+        lost = lost_sends_of_step(
             command_id, row.lost_seconds, row.lost_began_seconds, row.accepted_seconds
         )
     if lost is not None:
@@ -270,7 +270,7 @@ def _is_absent_since(row: Row[Any]) -> bool:
     )
 
 
-def lost_sends(
+def lost_sends_of_step(
     command_id: UUID,
     lost_seconds: float | None,
     lost_began_seconds: float,

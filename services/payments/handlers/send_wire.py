@@ -51,7 +51,7 @@ class SendWireHandler:
                 payee = await self._check_ownership(drive, command)
                 begun = await self._intend(drive, command, payee)
             except (NotFound, Conflict):
-                if await self._may_be_lost(drive):
+                if await self._may_lack_the_send(drive):
                     raise OutcomePending from None  # the refusal would be kept under its key
                 raise
         if begun.wire.approval_expires_at is not None:
@@ -83,17 +83,17 @@ class SendWireHandler:
         try:
             await self._ownership.require_open_customer(drive.principal, customer_id, deadline)
         except InvalidState:
-            if not await self._is_lost_here(drive, deadline):
+            if not await self._was_sent_in_lost_history(drive, deadline):
                 raise
 
-    async def _may_be_lost(self, drive: Drive) -> bool:
+    async def _may_lack_the_send(self, drive: Drive) -> bool:
         """Whether this database may have lost the wire. Also after the case that lists it was closed."""
         async with drive.transaction() as connection:
             return (await send_marks.lost_sends(connection, drive.command_id)).are_possible
 
-    async def _is_lost_here(self, drive: Drive, deadline: float) -> bool:
+    async def _was_sent_in_lost_history(self, drive: Drive, deadline: float) -> bool:
         """Whether this database lost the wire and the bank has it: recording it then moves no money."""
-        return await self._may_be_lost(drive) and await self._sending.is_at_bank(
+        return await self._may_lack_the_send(drive) and await self._sending.is_at_bank(
             drive.command_id, deadline
         )
 
@@ -143,7 +143,7 @@ class SendWireHandler:
         try:
             return await self._intend_by_policy(drive, wire, payee)
         except LimitExceeded:
-            if not await self._is_lost_here(drive, time.time() + OWNERSHIP_SECONDS):
+            if not await self._was_sent_in_lost_history(drive, time.time() + OWNERSHIP_SECONDS):
                 raise
         begun = await self._intend_by_policy(drive, wire, payee, is_at_bank=True)
         if begun.earlier is None:
@@ -172,7 +172,7 @@ class SendWireHandler:
                 begun = begun_of(wire, None, lost, deadline)
                 if begun.is_held_back:
                     await send_marks.withdraw_send(connection, wire.transaction_id)
-                elif begun.shows_loss:
+                elif begun.found_means_lost:
                     await send_marks.mark_lost_sends(connection, wire.transaction_id)
         return begun
 

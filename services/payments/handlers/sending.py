@@ -71,7 +71,7 @@ class Sending:
         begun = begun_of(wire, wire.earlier_sends, lost, deadline)
         if wire.is_pending and not begun.is_held_back:
             await send_marks.begin_send(connection, wire.transaction_id)
-            if begun.shows_loss:
+            if begun.found_means_lost:
                 # Until the bank has said that it does not know the wire: this process may end before that.
                 await send_marks.mark_lost_sends(connection, wire.transaction_id)
         return begun
@@ -101,7 +101,7 @@ class Sending:
             self._send_seconds,
             begun.earlier,
             only_looked_up=begun.is_held_back,
-            before_send=partial(self._begin_absent, drive) if begun.shows_loss else None,
+            before_send=partial(self._begin_absent, drive) if begun.found_means_lost else None,
         )
         outcome = await write_once(self._core.send_wire(wire), attempt)
         match outcome:
@@ -163,7 +163,7 @@ class Sending:
             accepted = decision.answer
             state = accepted.state or WireState.SUBMITTED
             versions = states.catch_up(wire, state, at=now, words=accepted.reason)
-            is_loss = begun.shows_loss and decision.was_found
+            is_loss = begun.found_means_lost and decision.was_found
         crash_point("payments.recording")
         if len(versions) == 1 and not is_loss:
             standing = await drive.commit(send_writes.RECORD, versions[0])
@@ -205,7 +205,7 @@ def begun_of(
         earlier,
         deadline,
         is_held_back=lost.may_end_it,
-        shows_loss=known is None or wire.has_lost_sends_only,
+        found_means_lost=known is None or wire.has_lost_sends_only,
     )
 
 
