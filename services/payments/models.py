@@ -144,7 +144,7 @@ class WireRecord:
 
     @property
     def has_no_known_send(self) -> bool:
-        """Where the bank has it, this database lost its send."""
+        """No send is recorded in this database's own history."""
         return self.send_age_seconds is None or self.has_lost_sends_only
 
     @property
@@ -161,9 +161,10 @@ class Begun:
 
     Args:
         earlier: the sends before that may have been made.
-        is_held_back: it may have been canceled, declined or refused in a history that this database lost: the bank is
-            asked about it, and it is not sent.
-        found_means_lost: where the bank has it, this database lost its send: it knows of none.
+        is_held_back: it may have been canceled, declined or refused in a lost history: core banking is asked, and the
+            wire is not sent.
+        found_means_lost: this database may lack commits, and knows of no send. If core banking has the wire, a commit
+            was lost, and a case is opened unless one has listed the wire before.
         deadline: of the calls to the bank, in Unix seconds. Taken before the transaction in which the send began: a
             driver that stalls after it must not send what an operator has decided meanwhile.
     """

@@ -217,7 +217,8 @@ class Begun:
     Args:
         earlier: sends before this attempt; None when certainly nothing was sent.
         last_sent_at: of the last one of these.
-        found_means_lost: where the provider has it, this database lost its send: it knows of none.
+        found_means_lost: this database may lack commits, and knows of no send. If the provider has a write that only a
+            send can have made (`finds_only_sends`), a commit was lost, and a case is opened.
     """
 
     earlier: Earlier | None

@@ -87,12 +87,12 @@ class SendWireHandler:
                 raise
 
     async def _may_lack_the_send(self, drive: Drive) -> bool:
-        """Whether this database may have lost the wire. Also after the case that lists it was closed."""
+        """Whether this database may lack a send of the wire, also after the case that lists it was closed."""
         async with drive.transaction() as connection:
             return (await send_marks.lost_sends(connection, drive.command_id)).are_possible
 
     async def _was_sent_in_lost_history(self, drive: Drive, deadline: float) -> bool:
-        """Whether this database lost the wire and the bank has it: recording it then moves no money."""
+        """Whether this database lost the send and the bank has the wire: recording it then moves no money."""
         return await self._may_lack_the_send(drive) and await self._sending.is_at_bank(
             drive.command_id, deadline
         )
