@@ -64,7 +64,7 @@ class Rules:
 
     @asynccontextmanager
     async def turn(self, tenant: str, customer_id: str) -> AsyncIterator[None]:
-        """One of a customer's wires at a time waits for the database: the others would occupy its connections."""
+        """Bulkhead: at most one wire of a customer at a time uses a database connection for its limits."""
         key = (tenant, customer_id)
         lock = self._turns.get(key)
         if lock is None:

@@ -28,7 +28,9 @@ EVENTS: dict[State, str] = {
     State.RETURNED: "wire.returned",
     State.CANCELED: "wire.canceled",
 }
-"""The event of a wire's arrival in a state; of one that was approved, `APPROVED` is that of its pending submission."""
+"""The event for arrival in a state. `event_of` replaces `wire.created` by `APPROVED` when the wire entered
+pending_submission by an approval.
+"""
 APPROVED = "wire.approved"
 
 
@@ -72,7 +74,7 @@ def advance(
 def apply_report(
     wire: WireRecord, state: State, *, at: datetime, words: str | None = None
 ) -> list[WireRecord]:
-    """The versions of a wire that follow from a state that core banking reports; none when it has been in it.
+    """The new versions of the wire that a reported state causes. Empty when the wire has already been in that state.
 
     Core banking reports on wires that it accepted. For a wire that is pending, the first version is `submitted`.
 

@@ -38,8 +38,8 @@ class SetWirePolicyHandler:
         return Result(data=_view(self._rules, command.customer_id, stored))
 
     async def _resume(self, drive: Drive, command: contract.SetWirePolicy) -> StoredPolicy | None:
-        """What is set, if an earlier drive has set the policy, or a later command has; nothing that is wrong by now is
-        said of it then, also where this one would have been refused: what was accepted later stays.
+        """The stored policy, if this command (in an earlier drive) or a later one has set it; else None. It is returned
+        even if this command would be refused now: the later accepted command wins.
         """
         async with drive.transaction() as connection:
             sequence = await policies.sequence_of(connection, drive.command_id)

@@ -52,7 +52,9 @@ class SendWireHandler:
                 begun = await self._intend(drive, command, payee)
             except (NotFound, Conflict):
                 if await self._may_lack_the_send(drive):
-                    raise OutcomePending from None  # the refusal would be kept under its key
+                    # A final refusal would be stored under the Idempotency-Key, although core banking may have
+                    # the wire.
+                    raise OutcomePending from None
                 raise
         if begun.wire.approval_expires_at is not None:
             # Also when it was approved meanwhile: the command that approved it sends it.
@@ -101,8 +103,9 @@ class SendWireHandler:
         """The wire, recorded.
 
         Raises:
-            LimitExceeded: and it is not one that this database lost and the bank has.
-            OutcomePending: it is recorded, and the bank is to be asked about it first.
+            LimitExceeded: a limit is exceeded, unless this database lost the wire and core banking has it.
+            OutcomePending: a limit is exceeded, and core banking gives no usable answer about the wire; or it has the
+                wire, which is recorded now, and the next drive asks it again.
         """
         now = datetime.now(UTC)
         wire = WireRecord(
@@ -154,8 +157,13 @@ class SendWireHandler:
     async def _intend_by_policy(
         self, drive: Drive, wire: WireRecord, payee: Payee, *, is_at_bank: bool = False
     ) -> Begun:
-        """One wire of a customer after the other: however many arrive at once, the limits hold. Of a wire that the bank
-        has no limit is asked, and no approval.
+        """One wire of a customer at a time, so that limits hold however many arrive at once.
+
+        Args:
+            is_at_bank: core banking already has the wire. It is recorded without checking limits or approval.
+
+        Raises:
+            LimitExceeded: a limit is exceeded.
         """
         async with self._rules.turn(wire.tenant, wire.customer_id):
             deadline = self._sending.deadline()

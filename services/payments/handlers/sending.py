@@ -53,11 +53,15 @@ class Sending:
         self._log = structlog.get_logger("wires")
 
     def deadline(self) -> float:
-        """Of calls from now on."""
+        """Deadline (Unix seconds) for calls that begin now."""
         return time.time() + self._send_seconds
 
     async def is_at_bank(self, transaction_id: UUID, deadline: float) -> bool:
-        """Raises OutcomePending: the bank does not say so now."""
+        """Whether core banking has the wire.
+
+        Raises:
+            OutcomePending: core banking gave no usable answer before `deadline`.
+        """
         try:
             return await self._core.look_up(transaction_id, deadline) is not None
         except BanksideError as error:
