@@ -28,7 +28,7 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
 from libs.persistence.lost_history import has_lost_history
 from services.payments import states
-from services.payments.models import WireRecord
+from services.payments.models import AbsentAtBank, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import policies, send_marks, wires
 from services.payments.rules import Rules
@@ -98,19 +98,19 @@ async def decline(
     comment: str,
     command_id: UUID | None = None,
     *,
-    absent_after_seconds: float | None = None,
+    absent: AbsentAtBank | None = None,
 ) -> WireRecord:
     """Cancel the wire, whose row is locked.
 
     Args:
-        absent_after_seconds: see `require_certainly_unsent`.
+        absent: see `require_certainly_unsent`.
 
     Raises:
         InvalidState, ApproverIsInitiator: as `approve`.
         Unavailable: it is not known whether it was sent.
     """
     _require_decidable(wire, principal)
-    await require_certainly_unsent(connection, wire, absent_after_seconds=absent_after_seconds)
+    await require_certainly_unsent(connection, wire, absent=absent)
     canceled = states.advance(
         wire,
         WireState.CANCELED,
@@ -167,14 +167,12 @@ async def decline_as_operator(
     transaction_id: UUID,
     *,
     reason: str,
-    absent_after_seconds: float | None = None,
+    absent: AbsentAtBank | None = None,
 ) -> WireRecord:
     """Decline a wire of any customer. Raises NotFound, InvalidState, Unavailable."""
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
-        declined = await decline(
-            connection, principal, wire, reason, absent_after_seconds=absent_after_seconds
-        )
+        declined = await decline(connection, principal, wire, reason, absent=absent)
         await record(
             connection,
             principal,
@@ -218,13 +216,12 @@ async def expire(database: Database) -> int:
 
 
 async def require_certainly_unsent(
-    connection: AsyncConnection, wire: WireRecord, *, absent_after_seconds: float | None = None
+    connection: AsyncConnection, wire: WireRecord, *, absent: AbsentAtBank | None
 ) -> None:
     """Of a wire whose row is locked, and of which this database knows no send.
 
     Args:
-        absent_after_seconds: the bank was asked just now, and does not have the wire. So long after a send began it has
-            arrived, or never will. None: the bank was not asked.
+        absent: None: core banking was not asked.
 
     Raises:
         InvalidState: the bank had it when its send was found missing, also once the case is closed.
@@ -234,9 +231,9 @@ async def require_certainly_unsent(
     lost = await send_marks.lost_sends(connection, wire.transaction_id)
     if lost.was_found_missing:
         raise InvalidState(SEND_WAS_LOST)
-    lost_seconds = lost.lost_seconds
-    is_absent = absent_after_seconds is not None and (lost_seconds or 0.0) >= absent_after_seconds
-    if lost_seconds is not None and not is_absent:
+    if lost.lost_seconds is None:
+        return
+    if absent is None or lost.lost_seconds < absent.transit_seconds:
         raise Unavailable("It is being found out whether the wire was sent. Try again later.")
 
 

@@ -216,6 +216,15 @@ class WireAtBank:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class AbsentAtBank:
+    """Core banking was asked just now and does not have the wire. A send takes effect within `transit_seconds`, or
+    never.
+    """
+
+    transit_seconds: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEntry:
     """An entry of core banking's feed; `report` is None when it is not about a wire's state."""

@@ -20,7 +20,7 @@ from libs.persistence.open_commands import OpenCommand
 from libs.providers.writing import with_lost_history
 from services.payments import states
 from services.payments.approving import require_certainly_unsent
-from services.payments.models import WireAtBank, WireRecord
+from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import send_marks, sends, wires
 
@@ -121,12 +121,12 @@ async def cancel_wire(
     transaction_id: UUID,
     *,
     reason: str,
-    absent_after_seconds: float | None = None,
+    absent: AbsentAtBank | None = None,
 ) -> WireRecord:
     """Cancel a wire of which certainly nothing was sent. Its sender is then answered `invalid_state`.
 
     Args:
-        absent_after_seconds: see `approving.require_certainly_unsent`.
+        absent: see `approving.require_certainly_unsent`.
 
     Raises:
         NotFound: there is no such wire.
@@ -135,7 +135,7 @@ async def cancel_wire(
     """
     async with database.transaction() as connection:
         _, wire = await _locked(connection, transaction_id)
-        await require_unsent(connection, wire, absent_after_seconds=absent_after_seconds)
+        await require_unsent(connection, wire, absent=absent)
         why = Why(WireReason.CANCELED_BY_OPERATOR, comment=reason)
         wire = await _advanced(connection, wire, WireState.CANCELED, why, by=principal.actor)
         await sends.make_due(connection, wire.send_command)
@@ -150,14 +150,14 @@ async def cancel_wire(
 
 
 async def require_unsent(
-    connection: AsyncConnection, wire: WireRecord, *, absent_after_seconds: float | None = None
+    connection: AsyncConnection, wire: WireRecord, *, absent: AbsentAtBank | None = None
 ) -> None:
     """Raises InvalidState: a send of the wire, whose row is locked, may have begun; Unavailable: it is not known."""
     if not (wire.is_pending or wire.waits_for_approval):
         raise InvalidState(f"The wire is {wire.state}.")
     if wire.is_unknown:
         raise InvalidState("The wire is being sent.")
-    await require_certainly_unsent(connection, wire, absent_after_seconds=absent_after_seconds)
+    await require_certainly_unsent(connection, wire, absent=absent)
 
 
 async def _locked(

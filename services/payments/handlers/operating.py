@@ -20,7 +20,7 @@ from libs.persistence.engine import Database
 from libs.persistence.lost_history import lost_history_seconds
 from libs.persistence.open_commands import OpenCommand
 from services.payments.approving import SEND_WAS_LOST, approve_as_operator, decline_as_operator
-from services.payments.models import WireAtBank, WireRecord
+from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import naming, one_line
 from services.payments.repository import operating, wires
@@ -160,7 +160,7 @@ class OperatingWires:
                 principal,
                 transaction_id,
                 reason=command.reason,
-                absent_after_seconds=await self._absent_after_seconds(transaction_id, deadline),
+                absent=await self._look_up_before_ending(transaction_id, deadline),
             )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
@@ -185,7 +185,7 @@ class OperatingWires:
                 principal,
                 transaction_id,
                 reason=command.reason,
-                absent_after_seconds=await self._absent_after_seconds(transaction_id, deadline),
+                absent=await self._look_up_before_ending(transaction_id, deadline),
             )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
@@ -231,9 +231,11 @@ class OperatingWires:
             return None, error.code
         return _at_provider(shown), None
 
-    async def _absent_after_seconds(self, transaction_id: UUID, deadline: float) -> float | None:
-        """What `approving.require_certainly_unsent` takes. The bank is asked only where this database may lack a send
-        that would have arrived by now.
+    async def _look_up_before_ending(
+        self, transaction_id: UUID, deadline: float
+    ) -> AbsentAtBank | None:
+        """Look the wire up before it is canceled or declined. Core banking is asked only where this database may lack a
+        send that would have arrived by now; None: it was not asked.
 
         Raises:
             InvalidState: the bank has the wire.
@@ -245,7 +247,7 @@ class OperatingWires:
             return None
         if await self._look_up(transaction_id, deadline) is not None:
             raise InvalidState(SEND_WAS_LOST)
-        return self._transit_seconds
+        return AbsentAtBank(self._transit_seconds)
 
     async def _require_not_contradicted(
         self, wire: WireRecord, decision: WireState, deadline: float
