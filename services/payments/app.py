@@ -23,7 +23,7 @@ from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
-from services.payments.approving import expire_for_ever
+from services.payments.expiring import expire_for_ever
 from services.payments.handlers import feed
 from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
 from services.payments.handlers.cancel_wire import CancelWireHandler

@@ -6,23 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import NoReturn
 from uuid import UUID, uuid5
 
-from sqlalchemy import bindparam, func, literal, not_, select
-
-from libs.contracts.errors import (
-    ApproverIsInitiator,
-    InvalidState,
-    NotFound,
-    OutcomePending,
-    Unavailable,
-)
+from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound, OutcomePending
 from libs.contracts.payments_operations import APPROVE_WIRE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
 from libs.handling.operating.auditing import record
-from libs.handling.periodic import repeat
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
@@ -32,25 +22,7 @@ from services.payments.models import AbsentAtBank, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import policies, send_marks, wires
 from services.payments.rules import Rules
-from services.payments.tables import wires as table
-
-EXPIRE_SECONDS = 15.0
-EXPIRED_TOGETHER = 100
-SEND_WAS_LOST = "The bank has the wire: that it was sent is what this database lost."
-
-_EXPIRED = (
-    select(table.c.transaction_id)
-    .where(
-        # A literal, as in the condition of the partial index.
-        table.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
-        # Unlike `clock_timestamp()`, it is stable, so that the index is used.
-        table.c.approval_expires_at <= func.statement_timestamp(),
-        not_(send_marks.WAS_FOUND_MISSING),
-    )
-    .order_by(table.c.approval_expires_at)
-    .limit(bindparam("limit"))
-    .with_for_update(key_share=True, skip_locked=True)
-)
+from services.payments.unsent import SEND_WAS_LOST, require_no_lost_send
 
 
 async def approve(
@@ -103,14 +75,14 @@ async def decline(
     """Cancel the wire, whose row is locked.
 
     Args:
-        absent: see `require_certainly_unsent`.
+        absent: see `require_no_lost_send`.
 
     Raises:
         InvalidState, ApproverIsInitiator: as `approve`.
         Unavailable: it is not known whether it was sent.
     """
     _require_decidable(wire, principal)
-    await require_certainly_unsent(connection, wire, absent=absent)
+    await require_no_lost_send(connection, wire, absent=absent)
     canceled = states.advance(
         wire,
         WireState.CANCELED,
@@ -183,60 +155,6 @@ async def decline_as_operator(
     return declined
 
 
-async def expire_for_ever(database: Database) -> NoReturn:
-    """Cancel what was not decided on in time, every `EXPIRE_SECONDS`. Replicas share the wires."""
-
-    async def expire_all() -> None:
-        while await expire(database) == EXPIRED_TOGETHER:
-            pass
-
-    await repeat("approvals", expire_all, EXPIRE_SECONDS)
-
-
-async def expire(database: Database) -> int:
-    """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were. One whose send was found
-    missing stays: the bank has it.
-    """
-    async with database.transaction() as connection:
-        if await has_lost_history(connection):
-            return 0
-        found = await connection.execute(_EXPIRED, {"limit": EXPIRED_TOGETHER})
-        expired = await wires.lock(connection, [row.transaction_id for row in found])
-        now = datetime.now(UTC)
-        await _save(
-            connection,
-            *(
-                states.advance(
-                    wire, WireState.CANCELED, at=now, why=Why(WireReason.APPROVAL_EXPIRED)
-                )
-                for wire in expired.values()
-            ),
-        )
-    return len(expired)
-
-
-async def require_certainly_unsent(
-    connection: AsyncConnection, wire: WireRecord, *, absent: AbsentAtBank | None
-) -> None:
-    """Of a wire whose row is locked, and of which this database knows no send.
-
-    Args:
-        absent: None: core banking was not asked.
-
-    Raises:
-        InvalidState: the bank had it when its send was found missing, also once the case is closed.
-        Unavailable: no key keeps it. This database may have gone back, as after each start of its server until it is
-            checked, and the bank may have had a send that it does not know of.
-    """
-    lost = await send_marks.lost_sends(connection, wire.transaction_id)
-    if lost.was_found_missing:
-        raise InvalidState(SEND_WAS_LOST)
-    if lost.lost_seconds is None:
-        return
-    if absent is None or lost.lost_seconds < absent.transit_seconds:
-        raise Unavailable("It is being found out whether the wire was sent. Try again later.")
-
-
 def _require_decidable(wire: WireRecord, principal: Principal) -> None:
     if not wire.waits_for_approval:
         raise InvalidState(f"The wire is {wire.state}.")
@@ -251,6 +169,6 @@ async def _locked(connection: AsyncConnection, transaction_id: UUID) -> WireReco
     return wire
 
 
-async def _save(connection: AsyncConnection, *versions: WireRecord) -> None:
-    saved = await wires.save(connection, *versions)
-    assert saved, "their rows are locked"
+async def _save(connection: AsyncConnection, version: WireRecord) -> None:
+    saved = await wires.save(connection, version)
+    assert saved, "its row is locked"

@@ -19,10 +19,10 @@ from libs.persistence.engine import Database
 from libs.persistence.open_commands import OpenCommand
 from libs.providers.writing import with_lost_history
 from services.payments import states
-from services.payments.approving import require_certainly_unsent
 from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import send_marks, sends, wires
+from services.payments.unsent import require_unsent
 
 
 async def resolve_wire(
@@ -126,7 +126,7 @@ async def cancel_wire(
     """Cancel a wire of which certainly nothing was sent. Its sender is then answered `invalid_state`.
 
     Args:
-        absent: see `approving.require_certainly_unsent`.
+        absent: see `unsent.require_no_lost_send`.
 
     Raises:
         NotFound: there is no such wire.
@@ -147,17 +147,6 @@ async def cancel_wire(
             reason=reason,
         )
     return wire
-
-
-async def require_unsent(
-    connection: AsyncConnection, wire: WireRecord, *, absent: AbsentAtBank | None = None
-) -> None:
-    """Raises InvalidState: a send of the wire, whose row is locked, may have begun; Unavailable: it is not known."""
-    if not (wire.is_pending or wire.waits_for_approval):
-        raise InvalidState(f"The wire is {wire.state}.")
-    if wire.is_unknown:
-        raise InvalidState("The wire is being sent.")
-    await require_certainly_unsent(connection, wire, absent=absent)
 
 
 async def _locked(

@@ -17,7 +17,7 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from services.ledger_read.waiting_entries import WaitingEntries
 from services.onboarding.repository import step_retention
-from services.payments import approving
+from services.payments import expiring
 from tests.integration.statistics import statistics_of_finished_commands
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
@@ -81,7 +81,7 @@ async def take_accounts(database: Database) -> None:
         ("ledger_read", take_accounts, "due_at"),
         ("payments", purge_commands, "finished_at"),
         ("onboarding", purge_steps, "recorded_at"),
-        ("payments", approving.expire, "approval_expires_at"),
+        ("payments", expiring.expire, "approval_expires_at"),
     ],
 )
 async def test_what_is_over_is_found_by_its_time(

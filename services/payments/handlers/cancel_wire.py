@@ -17,7 +17,7 @@ from services.payments import states
 from services.payments.models import WireRecord
 from services.payments.reasons import naming
 from services.payments.repository import sends, wires
-from services.payments.resolving import require_unsent
+from services.payments.unsent import require_unsent
 from services.payments.views import wire_view
 
 

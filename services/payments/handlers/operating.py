@@ -19,7 +19,7 @@ from libs.persistence import open_commands
 from libs.persistence.engine import Database
 from libs.persistence.lost_history import lost_history_seconds
 from libs.persistence.open_commands import OpenCommand
-from services.payments.approving import SEND_WAS_LOST, approve_as_operator, decline_as_operator
+from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import naming, one_line
@@ -28,6 +28,7 @@ from services.payments.repository.stored_wires import by_ids
 from services.payments.resolving import cancel_wire, record_shown, resolve_wire
 from services.payments.rules import Rules
 from services.payments.settings import Settings
+from services.payments.unsent import SEND_WAS_LOST
 from services.payments.views import operator_wire
 
 PROVIDER_SECONDS = 3.0

@@ -23,7 +23,7 @@ from libs.contracts.errors import (
 from libs.contracts.principal import Principal
 from libs.contracts.wire_policies import SetWirePolicy
 from libs.contracts.wires import SendWire, WireState
-from services.payments import approving
+from services.payments import approving, expiring
 from services.payments.policies import Policy
 from services.payments.repository import policies, wires
 from services.payments.rules import Rules
@@ -177,7 +177,7 @@ async def test_an_approval_and_its_rival_have_one_outcome(bench: Bench, rival: s
             "approve": bench.approve(transaction_id, other_key(bench, "sub_third")),
             "decline": bench.decline(transaction_id, other_key(bench, "sub_third")),
             "cancel": bench.cancel(transaction_id),
-            "expire": approving.expire(bench.database),
+            "expire": expiring.expire(bench.database),
         }
         chosen = rivals.pop(rival)
         for unused in rivals.values():
@@ -188,7 +188,7 @@ async def test_an_approval_and_its_rival_have_one_outcome(bench: Bench, rival: s
         )
 
         # An expiry passes over a wire that is just being decided on.
-        await approving.expire(bench.database)
+        await expiring.expire(bench.database)
         wire = await wire_of(bench, transaction_id)
         approved = wire.approved_by is not None
         assert sent(bench) - before == approved
@@ -215,7 +215,7 @@ async def test_what_is_not_decided_on_in_time_is_canceled_and_cannot_be_approved
     await expire_soon(bench, late)
 
     assert await outcome(bench.approve(late, other_key(bench, "sub_second"))) == "invalid_state"
-    assert await approving.expire(bench.database) == 1
+    assert await expiring.expire(bench.database) == 1
 
     expired = await wire_of(bench, late)
     assert (expired.state, expired.reason) == (WireState.CANCELED, "approval_expired")

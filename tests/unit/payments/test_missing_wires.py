@@ -12,8 +12,9 @@ from sqlalchemy import text
 from libs.contracts.errors import InvalidState, OutcomePending
 from libs.contracts.wires import WireState
 from libs.persistence import continuity, inbox
-from services.payments.approving import SEND_WAS_LOST, expire
+from services.payments.expiring import expire
 from services.payments.policies import Policy
+from services.payments.unsent import SEND_WAS_LOST
 from tests.support.database_life import distrust_life
 from tests.unit.payments.bench import COMMAND, TRANSIT_SECONDS, Bench
 from tests.unit.payments.test_lost_history import (
