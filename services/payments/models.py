@@ -182,6 +182,7 @@ class WireReport:
 
     Args:
         transaction_id: ours, or text that the bank gives in its place.
+        occurred_at: time zone aware.
         reason: the bank's words for why it is in that state, where it gives some.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import UTC
 from typing import Literal
 from uuid import UUID
 
@@ -81,11 +80,11 @@ def _apply(
     wire = current.get(transaction_id) if transaction_id is not None else None
     if wire is None:
         return _contradiction("news_of_unknown_wire", position, report, None)
-    at = report.occurred_at
-    at = at if at.tzinfo else at.replace(tzinfo=UTC)
     try:
         # The entry of a completion may have come while the wire was not known here, or be skipped.
-        versions = states.catch_up(wire, report.wire_state, at=at, words=report.reason)
+        versions = states.catch_up(
+            wire, report.wire_state, at=report.occurred_at, words=report.reason
+        )
     except states.IllegalTransition as error:
         return _contradiction(
             "news_of_illegal_transition", position, report, wire.state, str(error)

@@ -9,6 +9,7 @@ import pytest
 
 from libs.contracts.wires import WireState
 from libs.persistence.inbox import Leased
+from libs.providers.feed_entries import FeedCursor
 from tests.unit.payments.bench import Bench
 
 AT = "2026-01-31T12:00:00Z"
@@ -77,13 +78,12 @@ async def test_an_entry_without_a_wire_is_passed_over(bench: Bench, kind: str) -
     assert (await bench.found(completed)).state is WireState.COMPLETED
 
 
-async def test_a_moment_without_a_zone_is_utc(bench: Bench) -> None:
+async def test_a_moment_without_a_zone_is_reported_as_utc(bench: Bench) -> None:
     completed = await bench.wire(WireState.SUBMITTED)
     moment = "2046-01-31T12:00:00"
     bench.core.events = [entry("wire.completed", completed, occurred_at=moment)]
 
-    await bench.apply_feed()
+    [reported] = await bench.feed.fetch(FeedCursor(0), 10)
 
-    wire = await bench.found(completed)
-    assert wire.state is WireState.COMPLETED
-    assert wire.updated_at.isoformat() == f"{moment}+00:00"
+    assert reported.report
+    assert reported.report.occurred_at.isoformat() == f"{moment}+00:00"

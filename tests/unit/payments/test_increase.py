@@ -406,6 +406,14 @@ REVERSAL = {
             },
             "15:20",
         ),
+        pytest.param(
+            {
+                "status": "canceled",
+                "cancellation": {"canceled_at": "2026-03-02T15:20:00", "canceled_by": None},
+            },
+            "15:20",
+            id="a moment without a zone is UTC",
+        ),
         ({"status": "reversed", "reversal": REVERSAL}, "15:40"),
     ],
 )

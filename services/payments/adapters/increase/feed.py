@@ -27,6 +27,7 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed, ListedEvent
 from libs.providers.increase.wire_states import STATES
 from libs.providers.increase.wires import Wire, retrieve_wire
+from libs.providers.moments import aware
 from services.payments.adapters.increase.wire_text import words_of
 from services.payments.models import FeedEntry, WireReport
 
@@ -135,7 +136,7 @@ def _report(wire: Wire, changed_at: datetime) -> WireReport:
     return WireReport(
         transaction_id=wire.idempotency_key or "",
         wire_state=STATES[wire.status],
-        occurred_at=_reached_at(wire) or changed_at,
+        occurred_at=aware(_reached_at(wire) or changed_at),
         reason=words_of(wire),
     )
 

@@ -14,6 +14,7 @@ from libs.contracts.errors import BanksideError, ProviderError
 from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FeedCursor
+from libs.providers.moments import aware
 from libs.providers.outcomes import Absent, Accepted, Finding, Outcome, Reason, Unknown
 from libs.providers.sandbox.feed_pages import read_entries
 from libs.providers.sandbox.http import ProviderClient, segment
@@ -208,7 +209,7 @@ def _entry(item: Any) -> FeedEntry:
     report = WireReport(
         transaction_id=event.transaction_id or "",
         wire_state=state,
-        occurred_at=event.occurred_at,
+        occurred_at=aware(event.occurred_at),
         reason=event.reason,
     )
     return FeedEntry(position=event.position, type=event.type, report=report)
