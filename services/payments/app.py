@@ -23,6 +23,7 @@ from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.expiring import expire_for_ever
 from services.payments.handlers import feed
 from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
@@ -39,7 +40,6 @@ from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
 from services.payments.replaying import accept_anew
 from services.payments.repository import sends, wires
-from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.waiting import COUNTS
 
@@ -69,16 +69,20 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             on_checked=sends.make_pending_due,
             went_back=RequestedReconciliation(caller, process.service),
         )
-        rules = settings.rules()
+        effective = settings.effective_policies()
         commands = command_handlers(
             ownership,
             Sending(core.writes, lease_seconds=settings.lease_seconds),
-            rules,
+            effective,
         )
         depths = QueueDepths(process.service)
         queries = {
             **query_handlers(
-                database, core.writes, ownership, rules, transit_seconds=transit_seconds
+                database,
+                core.writes,
+                ownership,
+                effective,
+                transit_seconds=transit_seconds,
             ),
             **operating_handlers(
                 process.service,
@@ -133,14 +137,14 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 
 def command_handlers(
-    ownership: Ownership, sending: Sending, rules: Rules
+    ownership: Ownership, sending: Sending, effective: EffectivePolicies
 ) -> Mapping[str, CommandHandler]:
     return {
-        table.SEND_WIRE.name: SendWireHandler(ownership, sending, rules),
+        table.SEND_WIRE.name: SendWireHandler(ownership, sending, effective),
         table.CANCEL_WIRE.name: CancelWireHandler(),
-        table.APPROVE_WIRE.name: ApproveWireHandler(ownership, sending, rules),
+        table.APPROVE_WIRE.name: ApproveWireHandler(ownership, sending, effective),
         table.DECLINE_WIRE.name: DeclineWireHandler(),
-        table.SET_WIRE_POLICY.name: SetWirePolicyHandler(ownership, rules),
+        table.SET_WIRE_POLICY.name: SetWirePolicyHandler(ownership, effective),
     }
 
 
@@ -148,12 +152,12 @@ def query_handlers(
     database: Database,
     core: CoreBanking,
     ownership: Ownership,
-    rules: Rules,
+    effective: EffectivePolicies,
     *,
     transit_seconds: float,
 ) -> Mapping[str, QueryHandler]:
     queries = Queries(database)
-    policies = PolicyQueries(database, ownership, rules)
+    policies = PolicyQueries(database, ownership, effective)
     return {
         table.GET_WIRE_POLICY.name: policies.get_of_customer,
         table.GET_OWN_WIRE_POLICY.name: policies.get_own,
@@ -162,6 +166,6 @@ def query_handlers(
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),
         **OperatingWires(
-            database, core, ownership, rules, transit_seconds=transit_seconds
+            database, core, ownership, effective, transit_seconds=transit_seconds
         ).by_operation(),
     }

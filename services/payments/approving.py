@@ -18,16 +18,16 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
 from libs.persistence.lost_history import has_lost_history
 from services.payments import states
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.models import AbsentAtBank, WireRecord
 from services.payments.reasons import Why
 from services.payments.repository import policies, send_marks, wires
-from services.payments.rules import Rules
 from services.payments.unsent import SEND_WAS_LOST, require_no_lost_send
 
 
 async def approve(
     connection: AsyncConnection,
-    rules: Rules,
+    effective: EffectivePolicies,
     principal: Principal,
     wire: WireRecord,
     command_id: UUID,
@@ -54,7 +54,7 @@ async def approve(
         if principal.operator is None:
             raise OutcomePending
     await policies.lock_limits(connection, wire.tenant, wire.customer_id)
-    await rules.require_within_limits(connection, wire, now)
+    await effective.require_within_limits(connection, wire, now)
     pending = states.advance(
         wire, WireState.PENDING_SUBMISSION, at=now, by=principal.actor, why=Why(comment=comment)
     )
@@ -96,7 +96,12 @@ async def decline(
 
 
 async def approve_as_operator(
-    database: Database, rules: Rules, principal: Principal, transaction_id: UUID, *, reason: str
+    database: Database,
+    effective: EffectivePolicies,
+    principal: Principal,
+    transaction_id: UUID,
+    *,
+    reason: str,
 ) -> WireRecord:
     """Approve a wire of any customer. An internal command sends it.
 
@@ -107,7 +112,7 @@ async def approve_as_operator(
     command_id = uuid5(transaction_id, APPROVE_WIRE.name)
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
-        approved = await approve(connection, rules, principal, wire, command_id, reason)
+        approved = await approve(connection, effective, principal, wire, command_id, reason)
         if await has_lost_history(connection):
             # So that the bank is asked first also where the case is closed before the send is driven.
             await send_marks.begin_send(connection, transaction_id)

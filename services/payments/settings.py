@@ -11,8 +11,8 @@ from libs.providers.companies import DEFAULT, Company
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.policies import Policy
-from services.payments.rules import Rules
 
 
 class Settings(CommandSettings, ProviderSettings):
@@ -68,8 +68,8 @@ class Settings(CommandSettings, ProviderSettings):
     feed_page_size: int = Field(default=100, ge=1, le=500)
     """Entries of a feed that are taken at a time."""
 
-    def rules(self) -> Rules:
-        return Rules(
+    def effective_policies(self) -> EffectivePolicies:
+        return EffectivePolicies(
             Policy(
                 per_wire_limit=self.wire_default_per_wire_limit,
                 daily_limit=self.wire_default_daily_limit,

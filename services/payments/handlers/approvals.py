@@ -13,13 +13,13 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments.approving import approve, decline
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.send_wire import OWNERSHIP_SECONDS
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, WireRecord
 from services.payments.ports import Ownership
 from services.payments.reasons import naming
 from services.payments.repository import wires
-from services.payments.rules import Rules
 from services.payments.views import wire_view
 
 
@@ -29,10 +29,12 @@ class ApproveWireHandler:
     An operator's approval is committed before: its command begins where a repeated drive does.
     """
 
-    def __init__(self, ownership: Ownership, sending: Sending, rules: Rules) -> None:
+    def __init__(
+        self, ownership: Ownership, sending: Sending, effective: EffectivePolicies
+    ) -> None:
         self._ownership = ownership
         self._sending = sending
-        self._rules = rules
+        self._effective = effective
 
     async def __call__(self, drive: Drive, command: ApproveWire) -> Result:
         await self._require_open_customer(drive, command.transaction_id)
@@ -41,7 +43,7 @@ class ApproveWireHandler:
 
     async def _begin(self, drive: Drive, transaction_id: str) -> Begun:
         principal = drive.principal
-        async with self._rules.turn(principal.tenant, principal.customer_id or ""):
+        async with self._effective.turn(principal.tenant, principal.customer_id or ""):
             deadline = self._sending.deadline()
             async with drive.transaction() as connection:
                 wire = await _locked(connection, drive, transaction_id)
@@ -79,7 +81,7 @@ class ApproveWireHandler:
         try:
             with naming(wire.transaction_id):
                 return await approve(
-                    connection, self._rules, drive.principal, wire, drive.command_id
+                    connection, self._effective, drive.principal, wire, drive.command_id
                 )
         except LimitExceeded:
             await require_nothing_lost(connection)

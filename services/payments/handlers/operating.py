@@ -20,13 +20,13 @@ from libs.persistence.engine import Database
 from libs.persistence.lost_history import lost_history_seconds
 from libs.persistence.open_commands import OpenCommand
 from services.payments.approving import approve_as_operator, decline_as_operator
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import naming, one_line
 from services.payments.repository import operating, wires
 from services.payments.repository.stored_wires import by_ids
 from services.payments.resolving import cancel_wire, record_shown, resolve_wire
-from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.unsent import SEND_WAS_LOST
 from services.payments.views import operator_wire
@@ -62,14 +62,14 @@ class OperatingWires:
         database: Database,
         core: CoreBanking,
         ownership: Ownership,
-        rules: Rules,
+        effective: EffectivePolicies,
         *,
         transit_seconds: float,
     ) -> None:
         self._database = database
         self._core = core
         self._ownership = ownership
-        self._rules = rules
+        self._effective = effective
         self._transit_seconds = transit_seconds
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
@@ -172,7 +172,11 @@ class OperatingWires:
         with naming(transaction_id):
             await self._require_open_customer(principal, transaction_id, deadline)
             wire = await approve_as_operator(
-                self._database, self._rules, principal, transaction_id, reason=command.reason
+                self._database,
+                self._effective,
+                principal,
+                transaction_id,
+                reason=command.reason,
             )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 

@@ -17,25 +17,25 @@ from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.policies import Policy
 from services.payments.ports import Ownership
 from services.payments.repository import policies
 from services.payments.repository.policies import StoredPolicy
-from services.payments.rules import Rules
 
 OWNERSHIP_SECONDS = 10.0
 
 
 class SetWirePolicyHandler:
-    def __init__(self, ownership: Ownership, rules: Rules) -> None:
+    def __init__(self, ownership: Ownership, effective: EffectivePolicies) -> None:
         self._ownership = ownership
-        self._rules = rules
+        self._effective = effective
 
     async def __call__(self, drive: Drive, command: contract.SetWirePolicy) -> Result:
         stored = await self._resume(drive, command) if drive.attempt > 1 else None
         if stored is None:
             stored = await self._set(drive, command)
-        return Result(data=_view(self._rules, command.customer_id, stored))
+        return Result(data=_view(self._effective, command.customer_id, stored))
 
     async def _resume(self, drive: Drive, command: contract.SetWirePolicy) -> StoredPolicy | None:
         """The stored policy, if this command (in an earlier drive) or a later one has set it; else None. It is returned
@@ -49,8 +49,8 @@ class SetWirePolicyHandler:
 
     async def _set(self, drive: Drive, command: contract.SetWirePolicy) -> StoredPolicy:
         policy = Policy(**command.model_dump(exclude={"customer_id"}))
-        if above := policy.beyond(self._rules.ceilings):
-            raise Invalid([_above_ceiling(self._rules.ceilings, name) for name in above])
+        if above := policy.beyond(self._effective.ceilings):
+            raise Invalid([_above_ceiling(self._effective.ceilings, name) for name in above])
         await self._ownership.require_customer(
             drive.principal, command.customer_id, time.time() + OWNERSHIP_SECONDS
         )
@@ -69,10 +69,12 @@ class SetWirePolicyHandler:
 
 
 class PolicyQueries:
-    def __init__(self, database: Database, ownership: Ownership, rules: Rules) -> None:
+    def __init__(
+        self, database: Database, ownership: Ownership, effective: EffectivePolicies
+    ) -> None:
         self._database = database
         self._ownership = ownership
-        self._rules = rules
+        self._effective = effective
 
     async def get_of_customer(
         self, principal: Principal, command: contract.GetWirePolicy, deadline: float
@@ -103,13 +105,15 @@ class PolicyQueries:
     async def _find(self, tenant: str, customer_id: str) -> Result:
         async with self._database.transaction() as connection:
             stored = await policies.find(connection, tenant, customer_id)
-        return Result(data=_view(self._rules, customer_id, stored))
+        return Result(data=_view(self._effective, customer_id, stored))
 
 
-def _view(rules: Rules, customer_id: str, stored: StoredPolicy | None) -> contract.WirePolicy:
+def _view(
+    effective: EffectivePolicies, customer_id: str, stored: StoredPolicy | None
+) -> contract.WirePolicy:
     return contract.WirePolicy(
         customer_id=customer_id,
-        **rules.in_force(stored).values(),
+        **effective.in_force(stored).values(),
         updated_at=stored.updated_at if stored else None,
     )
 

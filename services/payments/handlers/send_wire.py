@@ -27,11 +27,11 @@ from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.payments.business_days import after_business_days
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.sending import Sending, begun_of
 from services.payments.models import Begun, Payee, Step, WireRecord
 from services.payments.ports import Ownership
 from services.payments.repository import policies, send_marks, send_writes, wires
-from services.payments.rules import Rules
 from services.payments.views import wire_result
 
 OWNERSHIP_SECONDS = 10.0
@@ -39,10 +39,12 @@ WAITING_MESSAGE = "Wire waiting for approval"
 
 
 class SendWireHandler:
-    def __init__(self, ownership: Ownership, sending: Sending, rules: Rules) -> None:
+    def __init__(
+        self, ownership: Ownership, sending: Sending, effective: EffectivePolicies
+    ) -> None:
         self._ownership = ownership
         self._sending = sending
-        self._rules = rules
+        self._effective = effective
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
         begun = await self._resume(drive) if drive.attempt > 1 else None
@@ -125,7 +127,7 @@ class SendWireHandler:
             history=(Step(WireState.PENDING_SUBMISSION, now, None, drive.principal.actor),),
         )
         crash_point("payments.intending")
-        begun = None if self._rules.bind_everyone else await self._intend_at_once(drive, wire)
+        begun = None if self._effective.bind_everyone else await self._intend_at_once(drive, wire)
         begun = begun or await self._intend_within_limits(drive, wire, payee)
         crash_point("payments.intended")
         return begun
@@ -165,12 +167,12 @@ class SendWireHandler:
         Raises:
             LimitExceeded: a limit is exceeded.
         """
-        async with self._rules.turn(wire.tenant, wire.customer_id):
+        async with self._effective.turn(wire.tenant, wire.customer_id):
             deadline = self._sending.deadline()
             async with drive.transaction() as connection:
                 await policies.lock_limits(connection, wire.tenant, wire.customer_id)
                 if not is_at_bank:
-                    policy = await self._rules.require_within_limits(
+                    policy = await self._effective.require_within_limits(
                         connection, wire, wire.created_at
                     )
                     if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
@@ -186,7 +188,7 @@ class SendWireHandler:
 
     def _waiting(self, wire: WireRecord) -> WireRecord:
         first = replace(wire.history[0], state=WireState.PENDING_APPROVAL)
-        expires = after_business_days(wire.created_at, self._rules.approval_business_days)
+        expires = after_business_days(wire.created_at, self._effective.approval_business_days)
         return replace(wire, history=(first,), send_age_seconds=None, approval_expires_at=expires)
 
     async def _resume(self, drive: Drive) -> Begun | None:

@@ -44,6 +44,7 @@ from libs.providers.sessions import open_session
 from libs.providers.writing import Capabilities
 from services.payments import states
 from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers import feed
 from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
 from services.payments.handlers.cancel_wire import CancelWireHandler
@@ -54,7 +55,6 @@ from services.payments.models import Creditor, Payee, PostalAddress, Step, WireR
 from services.payments.policies import Policy
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.repository import send_writes, wires
-from services.payments.rules import Rules
 from tests.integration.tables import finish
 from tests.support.fake_core import Account, FakeCore, serving
 from tests.support.infrastructure import Environment
@@ -177,7 +177,7 @@ class Bench:
         attempt: int = 2,
         lease_seconds: float = LEASE_SECONDS,
         bank: CoreBanking | None = None,
-        rules: Rules | None = None,
+        effective: EffectivePolicies | None = None,
         linked_at: datetime | None = None,
         command: SendWire = COMMAND,
     ) -> Result:
@@ -185,7 +185,7 @@ class Bench:
         owned = EveryAccountIsOwned(is_denied=self.is_denied)
         owned.linked_at = linked_at or owned.linked_at
         sending = Sending(bank or self.bank, lease_seconds=lease_seconds)
-        handler = SendWireHandler(owned, sending, rules or Rules())
+        handler = SendWireHandler(owned, sending, effective or EffectivePolicies())
         return await handler(self._drive(leased, self.owner, attempt), command)
 
     async def set_policy(self, policy: Policy) -> None:
@@ -202,11 +202,13 @@ class Bench:
         *,
         attempt: int = 1,
         ownership: Ownership | None = None,
-        rules: Rules | None = None,
+        effective: EffectivePolicies | None = None,
     ) -> WirePolicy:
         """One drive of a command that sets the policy."""
         drive = self._drive(leased, self.owner, attempt)
-        handler = SetWirePolicyHandler(ownership or EveryAccountIsOwned(), rules or Rules())
+        handler = SetWirePolicyHandler(
+            ownership or EveryAccountIsOwned(), effective or EffectivePolicies()
+        )
         result = await handler(drive, self._policy_command(policy))
         assert isinstance(result.data, WirePolicy)
         return result.data
@@ -238,7 +240,7 @@ class Bench:
         sending = Sending(self.bank, lease_seconds=LEASE_SECONDS)
         command = ApproveWire(transaction_id=str(transaction_id))
         owned = EveryAccountIsOwned(is_denied=self.is_denied)
-        handler = ApproveWireHandler(owned, sending, Rules())
+        handler = ApproveWireHandler(owned, sending, EffectivePolicies())
         return await handler(self._drive(leased, principal, attempt), command)
 
     async def accepted_decline(self, transaction_id: UUID, principal: Principal) -> inbox.Leased:

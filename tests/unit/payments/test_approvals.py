@@ -24,9 +24,9 @@ from libs.contracts.principal import Principal
 from libs.contracts.wire_policies import SetWirePolicy
 from libs.contracts.wires import SendWire, WireState
 from services.payments import approving, expiring
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.policies import Policy
 from services.payments.repository import policies, wires
-from services.payments.rules import Rules
 from tests.unit.payments.approvals import OPERATOR, events_of, other_key, sent, wire_of
 from tests.unit.payments.bench import COMMAND, MINE, Bench
 
@@ -44,11 +44,11 @@ async def outcome(drive: Awaitable[Any]) -> str:
 async def test_64_wires_at_once_against_a_limit_of_10_are_10(bench: Bench) -> None:
     await bench.set_policy(Policy(daily_count=10, daily_limit=10 * COMMAND.amount))
     sends = [await bench.accepted() for _ in range(64)]
-    replicas = [Rules(), Rules()]
+    replicas = [EffectivePolicies(), EffectivePolicies()]
 
     outcomes = await asyncio.gather(
         *(
-            outcome(bench.send(send, attempt=1, rules=replicas[index % 2]))
+            outcome(bench.send(send, attempt=1, effective=replicas[index % 2]))
             for index, send in enumerate(sends)
         )
     )
@@ -101,14 +101,14 @@ async def test_a_daily_count_of_0_means_no_wires(bench: Bench) -> None:
 
 
 async def test_defaults_bind_customers_without_a_policy(bench: Bench) -> None:
-    rules = Rules(Policy(per_wire_limit=Decimal("9.99")))
+    effective = EffectivePolicies(Policy(per_wire_limit=Decimal("9.99")))
 
     assert (
-        await outcome(bench.send(await bench.accepted(), attempt=1, rules=rules))
+        await outcome(bench.send(await bench.accepted(), attempt=1, effective=effective))
         == "limit_exceeded"
     )
     await bench.set_policy(Policy())
-    assert await outcome(bench.send(await bench.accepted(), attempt=1, rules=rules)) == "ok"
+    assert await outcome(bench.send(await bench.accepted(), attempt=1, effective=effective)) == "ok"
 
 
 async def test_a_wire_that_waits_is_not_sent_until_another_key_approves_it(bench: Bench) -> None:
@@ -279,7 +279,7 @@ async def test_an_operator_approves_by_a_command_of_the_service(bench: Bench) ->
     transaction_id = await bench.waiting()
 
     await approving.approve_as_operator(
-        bench.database, Rules(), OPERATOR, transaction_id, reason="Called the customer"
+        bench.database, EffectivePolicies(), OPERATOR, transaction_id, reason="Called the customer"
     )
     wire = await wire_of(bench, transaction_id)
     async with bench.database.transaction() as connection:
@@ -313,7 +313,7 @@ async def test_a_wire_that_an_operator_approved_is_certainly_unsent_until_its_co
     transaction_id = await bench.waiting()
 
     approved = await approving.approve_as_operator(
-        bench.database, Rules(), OPERATOR, transaction_id, reason="Called the customer"
+        bench.database, EffectivePolicies(), OPERATOR, transaction_id, reason="Called the customer"
     )
 
     assert not approved.is_unknown

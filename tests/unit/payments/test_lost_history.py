@@ -22,11 +22,11 @@ from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
 from services.payments import approving, states
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.operating import OperatingWires
 from services.payments.models import WireRecord
 from services.payments.policies import Policy
 from services.payments.repository import send_writes, sends, wires
-from services.payments.rules import Rules
 from tests.support.database_life import distrusted
 from tests.unit.payments.bench import (
     COMMAND,
@@ -160,7 +160,11 @@ async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_wa
 
 async def approve_as(operator: Principal, bench: Bench, transaction_id: UUID) -> WireRecord:
     return await approving.approve_as_operator(
-        bench.database, Rules(), operator, transaction_id, reason="It was approved in time."
+        bench.database,
+        EffectivePolicies(),
+        operator,
+        transaction_id,
+        reason="It was approved in time.",
     )
 
 
@@ -412,7 +416,11 @@ async def test_an_approval_of_before_a_restore_sends_no_wire_of_after_it(bench: 
 
 def operating(bench: Bench) -> OperatingWires:
     return OperatingWires(
-        bench.database, bench.bank, EveryAccountIsOwned(), Rules(), transit_seconds=TRANSIT_SECONDS
+        bench.database,
+        bench.bank,
+        EveryAccountIsOwned(),
+        EffectivePolicies(),
+        transit_seconds=TRANSIT_SECONDS,
     )
 
 

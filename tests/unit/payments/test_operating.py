@@ -18,8 +18,8 @@ from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import FindId, FoundIds
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.operating import OperatingWires
-from services.payments.rules import Rules
 from tests.unit.payments.bench import COMMAND, MINE, TRANSIT_SECONDS, Bench, EveryAccountIsOwned
 
 ADA = Principal(
@@ -41,7 +41,7 @@ def operating(bench: Bench) -> OperatingWires:
         bench.database,
         bench.bank,
         EveryAccountIsOwned(is_denied=bench.is_denied),
-        Rules(),
+        EffectivePolicies(),
         transit_seconds=TRANSIT_SECONDS,
     )
 

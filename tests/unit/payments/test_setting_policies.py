@@ -17,9 +17,9 @@ from libs.contracts.errors import (
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.wire_policies import ListOperatorWirePolicies, OperatorWirePolicy
 from libs.contracts.principal import Principal
+from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.policies import PolicyQueries
 from services.payments.policies import Policy
-from services.payments.rules import Rules
 from tests.unit.payments.approvals import OPERATOR
 from tests.unit.payments.bench import MINE, Bench, EveryAccountIsOwned
 
@@ -79,9 +79,9 @@ async def test_a_policy_that_was_set_is_not_refused_by_ceilings_that_were_lowere
     policy = Policy(daily_count=50)
     command = await bench.accepted_policy(policy)
     await bench.drive_policy(command, policy)
-    lowered = Rules(ceilings=Policy(daily_count=10))
+    lowered = EffectivePolicies(ceilings=Policy(daily_count=10))
 
-    again = await bench.drive_policy(command, policy, attempt=2, rules=lowered)
+    again = await bench.drive_policy(command, policy, attempt=2, effective=lowered)
 
     assert again.daily_count == 10, "what is in force"
 
@@ -95,7 +95,10 @@ async def test_a_policy_that_no_drive_has_set_is_asked_about_at_each(bench: Benc
         await bench.drive_policy(command, policy, attempt=2, ownership=OnboardingIsAway())
     with pytest.raises(Invalid):
         await bench.drive_policy(
-            command, policy, attempt=2, rules=Rules(ceilings=Policy(daily_count=10))
+            command,
+            policy,
+            attempt=2,
+            effective=EffectivePolicies(ceilings=Policy(daily_count=10)),
         )
 
 
@@ -105,7 +108,7 @@ async def test_operators_page_through_the_policies_of_all_tenants(bench: Bench) 
     bench.owner = msgspec.structs.replace(MINE, tenant="t_2", customer_id=str(uuid4()))
     await bench.set_policy(Policy(approval_threshold=Decimal(5)))
     second = bench.owner.customer_id
-    queries = PolicyQueries(bench.database, EveryAccountIsOwned(), Rules())
+    queries = PolicyQueries(bench.database, EveryAccountIsOwned(), EffectivePolicies())
 
     async def found(**asked: Any) -> Listed[OperatorWirePolicy]:
         result = await queries.list_of_all(OPERATOR, ListOperatorWirePolicies(**asked), 0)

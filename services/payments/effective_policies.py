@@ -1,4 +1,4 @@
-"""The rules of wires in force: what partners have set for their customers, within what the operator allows."""
+"""The wire policies in force: what partners have set for their customers, within what the operator allows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from services.payments.repository import policies
 from services.payments.repository.policies import StoredPolicy
 
 
-class Rules:
+class EffectivePolicies:
     """The policies in force: customers' own or the defaults, within the ceilings.
 
     Args:
