@@ -23,6 +23,7 @@ from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
+from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.expiring import expire_for_ever
 from services.payments.handlers import feed
@@ -139,10 +140,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 def command_handlers(
     ownership: Ownership, sending: Sending, effective: EffectivePolicies
 ) -> Mapping[str, CommandHandler]:
+    turns = CustomerTurns()
     return {
-        table.SEND_WIRE.name: SendWireHandler(ownership, sending, effective),
+        table.SEND_WIRE.name: SendWireHandler(ownership, sending, effective, turns),
         table.CANCEL_WIRE.name: CancelWireHandler(),
-        table.APPROVE_WIRE.name: ApproveWireHandler(ownership, sending, effective),
+        table.APPROVE_WIRE.name: ApproveWireHandler(ownership, sending, effective, turns),
         table.DECLINE_WIRE.name: DeclineWireHandler(),
         table.SET_WIRE_POLICY.name: SetWirePolicyHandler(ownership, effective),
     }

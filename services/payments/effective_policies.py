@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import datetime
-from weakref import WeakValueDictionary
 
 from libs.persistence.async_engine import AsyncConnection
 from services.payments.models import WireRecord
@@ -34,7 +30,6 @@ class EffectivePolicies:
         self._defaults = defaults.within(ceilings)
         self.ceilings = ceilings
         self.approval_business_days = approval_business_days
-        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @property
     def bind_everyone(self) -> bool:
@@ -61,13 +56,3 @@ class EffectivePolicies:
             )
         policy.require_within_limits(wire.amount, used)
         return policy
-
-    @asynccontextmanager
-    async def turn(self, tenant: str, customer_id: str) -> AsyncIterator[None]:
-        """Bulkhead: at most one wire of a customer at a time uses a database connection for its limits."""
-        key = (tenant, customer_id)
-        lock = self._turns.get(key)
-        if lock is None:
-            self._turns[key] = lock = asyncio.Lock()
-        async with lock:
-            yield

@@ -13,6 +13,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments.approving import approve, decline
+from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.send_wire import OWNERSHIP_SECONDS
 from services.payments.handlers.sending import Sending
@@ -30,11 +31,16 @@ class ApproveWireHandler:
     """
 
     def __init__(
-        self, ownership: Ownership, sending: Sending, effective: EffectivePolicies
+        self,
+        ownership: Ownership,
+        sending: Sending,
+        effective: EffectivePolicies,
+        turns: CustomerTurns,
     ) -> None:
         self._ownership = ownership
         self._sending = sending
         self._effective = effective
+        self._turns = turns
 
     async def __call__(self, drive: Drive, command: ApproveWire) -> Result:
         await self._require_open_customer(drive, command.transaction_id)
@@ -43,7 +49,7 @@ class ApproveWireHandler:
 
     async def _begin(self, drive: Drive, transaction_id: str) -> Begun:
         principal = drive.principal
-        async with self._effective.turn(principal.tenant, principal.customer_id or ""):
+        async with self._turns.take(principal.tenant, principal.customer_id or ""):
             deadline = self._sending.deadline()
             async with drive.transaction() as connection:
                 wire = await _locked(connection, drive, transaction_id)

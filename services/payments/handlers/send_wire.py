@@ -27,6 +27,7 @@ from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.payments.business_days import after_business_days
+from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.sending import Sending, begun_of
 from services.payments.models import Begun, Payee, Step, WireRecord
@@ -40,11 +41,16 @@ WAITING_MESSAGE = "Wire waiting for approval"
 
 class SendWireHandler:
     def __init__(
-        self, ownership: Ownership, sending: Sending, effective: EffectivePolicies
+        self,
+        ownership: Ownership,
+        sending: Sending,
+        effective: EffectivePolicies,
+        turns: CustomerTurns,
     ) -> None:
         self._ownership = ownership
         self._sending = sending
         self._effective = effective
+        self._turns = turns
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
         begun = await self._resume(drive) if drive.attempt > 1 else None
@@ -167,7 +173,7 @@ class SendWireHandler:
         Raises:
             LimitExceeded: a limit is exceeded.
         """
-        async with self._effective.turn(wire.tenant, wire.customer_id):
+        async with self._turns.take(wire.tenant, wire.customer_id):
             deadline = self._sending.deadline()
             async with drive.transaction() as connection:
                 await policies.lock_limits(connection, wire.tenant, wire.customer_id)

@@ -44,6 +44,7 @@ from libs.providers.sessions import open_session
 from libs.providers.writing import Capabilities
 from services.payments import states
 from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
+from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers import feed
 from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
@@ -178,6 +179,7 @@ class Bench:
         lease_seconds: float = LEASE_SECONDS,
         bank: CoreBanking | None = None,
         effective: EffectivePolicies | None = None,
+        turns: CustomerTurns | None = None,
         linked_at: datetime | None = None,
         command: SendWire = COMMAND,
     ) -> Result:
@@ -185,7 +187,9 @@ class Bench:
         owned = EveryAccountIsOwned(is_denied=self.is_denied)
         owned.linked_at = linked_at or owned.linked_at
         sending = Sending(bank or self.bank, lease_seconds=lease_seconds)
-        handler = SendWireHandler(owned, sending, effective or EffectivePolicies())
+        handler = SendWireHandler(
+            owned, sending, effective or EffectivePolicies(), turns or CustomerTurns()
+        )
         return await handler(self._drive(leased, self.owner, attempt), command)
 
     async def set_policy(self, policy: Policy) -> None:
@@ -240,7 +244,7 @@ class Bench:
         sending = Sending(self.bank, lease_seconds=LEASE_SECONDS)
         command = ApproveWire(transaction_id=str(transaction_id))
         owned = EveryAccountIsOwned(is_denied=self.is_denied)
-        handler = ApproveWireHandler(owned, sending, EffectivePolicies())
+        handler = ApproveWireHandler(owned, sending, EffectivePolicies(), CustomerTurns())
         return await handler(self._drive(leased, principal, attempt), command)
 
     async def accepted_decline(self, transaction_id: UUID, principal: Principal) -> inbox.Leased:

@@ -24,6 +24,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.wire_policies import SetWirePolicy
 from libs.contracts.wires import SendWire, WireState
 from services.payments import approving, expiring
+from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.policies import Policy
 from services.payments.repository import policies, wires
@@ -44,11 +45,11 @@ async def outcome(drive: Awaitable[Any]) -> str:
 async def test_64_wires_at_once_against_a_limit_of_10_are_10(bench: Bench) -> None:
     await bench.set_policy(Policy(daily_count=10, daily_limit=10 * COMMAND.amount))
     sends = [await bench.accepted() for _ in range(64)]
-    replicas = [EffectivePolicies(), EffectivePolicies()]
+    replicas = [CustomerTurns(), CustomerTurns()]
 
     outcomes = await asyncio.gather(
         *(
-            outcome(bench.send(send, attempt=1, effective=replicas[index % 2]))
+            outcome(bench.send(send, attempt=1, turns=replicas[index % 2]))
             for index, send in enumerate(sends)
         )
     )

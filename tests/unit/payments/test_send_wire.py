@@ -15,7 +15,7 @@ from libs.contracts.wires import WireState
 from libs.providers.outcomes import Accepted, Finding, Outcome
 from libs.providers.writing import Capabilities
 from services.payments.adapters.sandbox.core import AcceptedWire
-from services.payments.effective_policies import EffectivePolicies
+from services.payments.customer_turns import CustomerTurns
 from services.payments.handlers.sending import SEND_SECONDS
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.policies import Policy
@@ -109,12 +109,12 @@ async def test_the_calls_of_a_drive_end_with_its_lease(bench: Bench) -> None:
 async def test_a_wire_that_waited_for_its_turn_has_the_whole_time_of_a_send(bench: Bench) -> None:
     bench.owner = msgspec.structs.replace(MINE, customer_id=str(uuid4()))
     await bench.set_policy(Policy(daily_count=10))
-    bank, effective = NotingBank(), EffectivePolicies()
+    bank, turns = NotingBank(), CustomerTurns()
     send = await bench.accepted()
 
-    async with effective.turn(bench.owner.tenant, bench.owner.customer_id or ""):
+    async with turns.take(bench.owner.tenant, bench.owner.customer_id or ""):
         drive = asyncio.create_task(
-            bench.send(send, attempt=1, lease_seconds=6, bank=bank, effective=effective)
+            bench.send(send, attempt=1, lease_seconds=6, bank=bank, turns=turns)
         )
         await asyncio.sleep(0.2)  # others have their turn
         had_its_turn = time.time()
