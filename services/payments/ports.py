@@ -16,6 +16,9 @@ from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
 from services.payments.models import FeedEntry, Payee, WireAtBank, WireRecord
 
+OWNERSHIP_SECONDS = 10.0
+"""The deadline of a command's questions about ownership, from their beginning."""
+
 
 class Ownership(Protocol):
     """The owners of accounts. All methods raise Unavailable when onboarding cannot be asked."""

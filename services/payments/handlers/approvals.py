@@ -15,10 +15,9 @@ from libs.runtime.crash import crash_point
 from services.payments.approving import approve, decline
 from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
-from services.payments.handlers.send_wire import OWNERSHIP_SECONDS
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, WireRecord
-from services.payments.ports import Ownership
+from services.payments.ports import OWNERSHIP_SECONDS, Ownership
 from services.payments.reasons import naming
 from services.payments.repository import wires
 from services.payments.views import wire_view

@@ -19,11 +19,9 @@ from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.policies import Policy
-from services.payments.ports import Ownership
+from services.payments.ports import OWNERSHIP_SECONDS, Ownership
 from services.payments.repository import policies
 from services.payments.repository.policies import StoredPolicy
-
-OWNERSHIP_SECONDS = 10.0
 
 
 class SetWirePolicyHandler:

@@ -31,11 +31,10 @@ from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.handlers.sending import Sending, begun_of
 from services.payments.models import Begun, Payee, Step, WireRecord
-from services.payments.ports import Ownership
+from services.payments.ports import OWNERSHIP_SECONDS, Ownership
 from services.payments.repository import policies, send_marks, send_writes, wires
 from services.payments.views import wire_result
 
-OWNERSHIP_SECONDS = 10.0
 WAITING_MESSAGE = "Wire waiting for approval"
 
 
