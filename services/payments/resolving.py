@@ -60,7 +60,7 @@ async def resolve_wire(
         if decision is WireState.REJECTED:
             in_transit = await _seconds_in_transit(connection, wire, transit_seconds)
         if not in_transit:
-            return await _resolved(connection, principal, wire, decision, reason)
+            return await _record_decision(connection, principal, wire, decision, reason)
         held = await hold(
             connection,
             principal,
@@ -137,7 +137,7 @@ async def cancel_wire(
         _, wire = await _locked(connection, transaction_id)
         await require_unsent(connection, wire, absent=absent)
         why = Why(WireReason.CANCELED_BY_OPERATOR, comment=reason)
-        wire = await _advanced(connection, wire, WireState.CANCELED, why, by=principal.actor)
+        wire = await _advance(connection, wire, WireState.CANCELED, why, by=principal.actor)
         await sends.make_due(connection, wire.send_command)
         await record(
             connection,
@@ -163,7 +163,7 @@ async def _locked(
     return send, wire
 
 
-async def _resolved(
+async def _record_decision(
     connection: AsyncConnection,
     principal: Principal,
     wire: WireRecord,
@@ -172,7 +172,7 @@ async def _resolved(
 ) -> WireRecord:
     if decision is not None:
         why = Why(WireReason.DECIDED_BY_OPERATOR, comment=reason)
-        wire = await _advanced(connection, wire, decision, why, by=principal.actor)
+        wire = await _advance(connection, wire, decision, why, by=principal.actor)
     await sends.make_due(connection, wire.send_command)
     await record(
         connection,
@@ -194,7 +194,7 @@ async def _seconds_in_transit(
     return 0.0 if earlier is None else earlier.seconds_in_transit(transit_seconds)
 
 
-async def _advanced(
+async def _advance(
     connection: AsyncConnection, wire: WireRecord, state: WireState, why: Why, *, by: str
 ) -> WireRecord:
     following = states.advance(wire, state, at=datetime.now(UTC), why=why, by=by)

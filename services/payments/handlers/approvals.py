@@ -53,7 +53,7 @@ class ApproveWireHandler:
             async with drive.transaction() as connection:
                 wire = await _locked(connection, drive, transaction_id)
                 if wire.approved_by != drive.command_id:
-                    wire = await self._approved(drive, connection, wire)
+                    wire = await self._approve(drive, connection, wire)
                 begun = await self._sending.begin(connection, wire, deadline)
                 crash_point("payments.approving")
         crash_point("payments.approved")
@@ -80,7 +80,7 @@ class ApproveWireHandler:
                 await require_nothing_lost(connection)
             raise
 
-    async def _approved(
+    async def _approve(
         self, drive: Drive, connection: AsyncConnection, wire: WireRecord
     ) -> WireRecord:
         try:
