@@ -196,7 +196,7 @@ class FeedTail(Generic[EntryT]):
                 problem = describe("it cannot be applied", error)
                 kind = getattr(first, "type", None)
                 faulty = FaultyEntry(
-                    first.position, kind, problem, None, first.state, first.event_id
+                    first.position, kind, problem, None, first.provider_cursor, first.event_id
                 )
                 raise _UnappliableEntry(faulty) from error
         else:
@@ -204,7 +204,7 @@ class FeedTail(Generic[EntryT]):
             return
         for entry in entries:
             await self._apply([entry], after)
-            after = FeedCursor(entry.position, entry.state)
+            after = FeedCursor(entry.position, entry.provider_cursor)
 
     async def _commit(self, entries: Sequence[EntryT], after: FeedCursor) -> None:
         """Commit what the entries cause, but for those applied before, and the move of the cursor."""
@@ -252,9 +252,9 @@ class FeedTail(Generic[EntryT]):
             connection,
             self._feed,
             expected=expected.position,
-            expected_state=expected.state,
+            expected_state=expected.provider_cursor,
             to=last.position,
-            state=last.state,
+            state=last.provider_cursor,
         )
         positions = {entry.event_id: entry.position for entry in applied if entry.event_id}
         if positions:

@@ -38,7 +38,7 @@ class Position:
     """How far a feed was applied: the position of the last entry, 0 before the first.
 
     Args:
-        state: where the provider goes on (`libs.providers.feed_entries`).
+        state: `provider_cursor` of `libs.providers.feed_entries.FeedCursor`.
     """
 
     position: int

@@ -27,12 +27,12 @@ class FeedCursor:
 
     Args:
         position: grows with each entry: the provider's own number of the last one, or how many were applied.
-        state: where the provider's feed goes on, in the words of its adapter, which alone reads it; None at the
-            feed's begin, and always where the position says it.
+        provider_cursor: where the provider's feed goes on, in the words of its adapter, which alone reads it; None at
+            the feed's begin, and always where the position says it.
     """
 
     position: int
-    state: str | None = None
+    provider_cursor: str | None = None
 
 
 class FeedEntry(Protocol):
@@ -40,7 +40,7 @@ class FeedEntry(Protocol):
     def position(self) -> int: ...
 
     @property
-    def state(self) -> str | None:
+    def provider_cursor(self) -> str | None:
         """That of the cursor, once this entry is applied."""
         ...
 
@@ -65,14 +65,14 @@ class FaultyEntry:
     Args:
         problem: a sentence.
         outline: its fields and their types, as JSON.
-        state, event_id: as of any entry.
+        provider_cursor, event_id: as of any entry.
     """
 
     position: int
     type: str | None
     problem: str
     outline: str | None
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None
 
 
@@ -94,7 +94,7 @@ class Place:
 
     position: int
     type: str | None
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None
 
 
@@ -141,7 +141,7 @@ def faulty_entry(item: Any, place: Place, error: Exception) -> FaultyEntry:
         type=place.type,
         problem=describe("it cannot be decoded", error),
         outline=json.dumps(_outline(item, OUTLINE_DEPTH)),
-        state=place.state,
+        provider_cursor=place.provider_cursor,
         event_id=place.event_id,
     )
 

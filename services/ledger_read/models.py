@@ -78,7 +78,7 @@ class FeedEntry:
     position: int
     type: str
     event: ReportedEvent | None
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None
     earlier: tuple[ReportedEvent, ...] = ()
     waiting: WaitingEntry | None = None

@@ -187,7 +187,7 @@ class IdentityEntry:
     position: int
     type: str
     report: IdentityReport | None = None
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None
 
 
@@ -214,5 +214,5 @@ class AccountEntry:
     position: int
     type: str
     report: AccountReport | None = None
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None

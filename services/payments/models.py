@@ -233,5 +233,5 @@ class FeedEntry:
     position: int
     type: str
     report: WireReport | None = None
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None

@@ -297,7 +297,7 @@ async def test_an_event_whose_object_cannot_be_read_stops_the_feed_at_its_place(
     assert opened_accounts(before) != []
     at_fault = stopped.value.entry
     assert (at_fault.position, at_fault.type) == (len(before) + 1, "transaction.created")
-    assert at_fault.state is not None
+    assert at_fault.provider_cursor is not None
 
 
 async def test_while_an_object_cannot_be_asked_for_the_feed_gives_what_is_before_it(
@@ -337,4 +337,6 @@ async def test_an_account_is_reported_as_opened_and_as_closed_as_it_was_then(
 
 
 def cursor_of(applied: list[FeedEntry]) -> FeedCursor:
-    return FeedCursor(applied[-1].position, applied[-1].state) if applied else FeedCursor(0)
+    return (
+        FeedCursor(applied[-1].position, applied[-1].provider_cursor) if applied else FeedCursor(0)
+    )

@@ -301,7 +301,7 @@ async def entries_about(bank: WireBank, *wires: WireRecord) -> list[FeedEntry]:
     while page := await bank.feed.fetch(cursor, PAGE):
         assert len(page) <= PAGE
         entries += page
-        cursor = FeedCursor(page[-1].position, page[-1].state)
+        cursor = FeedCursor(page[-1].position, page[-1].provider_cursor)
     return [entry for entry in entries if entry.report and entry.report.transaction_id in ids]
 
 
@@ -350,7 +350,7 @@ async def test_the_feed_goes_on_with_what_came_since(wire_bank: WireBank) -> Non
 
 async def entries_after(bank: WireBank, last: FeedEntry) -> list[FeedEntry]:
     found: list[FeedEntry] = []
-    while page := await bank.feed.fetch(FeedCursor(last.position, last.state), PAGE):
+    while page := await bank.feed.fetch(FeedCursor(last.position, last.provider_cursor), PAGE):
         found += page
         last = page[-1]
     return found

@@ -33,7 +33,7 @@ class Entry(msgspec.Struct, frozen=True):
     position: int
     type: str
     name: str
-    state: str | None = None
+    provider_cursor: str | None = None
     event_id: str | None = None
 
 

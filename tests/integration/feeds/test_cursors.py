@@ -36,12 +36,16 @@ class ProviderWithCursors(Provider):
     async def fetch(self, after: FeedCursor, limit: int) -> list[Entry]:
         self.asked.append(after)
         ids = [item["cursor"] for item in self.items]
-        begin = 0 if after.state is None else ids.index(json.loads(after.state)["after"]) + 1
+        begin = (
+            0
+            if after.provider_cursor is None
+            else ids.index(json.loads(after.provider_cursor)["after"]) + 1
+        )
         return decode_entries(
             self.items[begin : begin + limit],
             after.position,
             lambda item, place: Entry(
-                place.position, "named", str(item["name"]), place.state, place.event_id
+                place.position, "named", str(item["name"]), place.provider_cursor, place.event_id
             ),
             lambda item, position: Place(
                 position + 1, "named", json.dumps({"after": item["cursor"]}), item["event_id"]
@@ -70,7 +74,11 @@ async def test_a_feed_goes_on_by_its_providers_state_and_repeated_events_have_on
         await eventually("what came later is applied", moved_to(database, 7))
 
     assert last == cursor.Position(5, '{"after": "d5"}')
-    assert {after.state for after in provider.asked} >= {None, '{"after": "d3"}', last.state}
+    assert {after.provider_cursor for after in provider.asked} >= {
+        None,
+        '{"after": "d3"}',
+        last.state,
+    }
     assert provider.prepared == [[1, 2], [5], [7]]
     assert await names(database) == ["Ada", "Grace", "Mary", "Joan"]
 
@@ -165,7 +173,7 @@ async def test_a_restart_is_not_undone_by_a_page_that_was_read_before_it(
         forgot = False
 
         async def fetch(self, after: FeedCursor, limit: int) -> list[Entry]:
-            if self.forgot and after.state is not None:
+            if self.forgot and after.provider_cursor is not None:
                 if await stands_still(database) is None:
                     raise ValueError("cursor not known")
                 page = await super().fetch(after, limit)

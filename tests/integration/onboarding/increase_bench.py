@@ -164,7 +164,7 @@ class Bench:
                 "UPDATE inbox SET finished_at = clock_timestamp() WHERE command_id = :id",
                 row.command_id,
             )
-        return FeedCursor(entries[-1].position, entries[-1].state) if entries else after
+        return FeedCursor(entries[-1].position, entries[-1].provider_cursor) if entries else after
 
     async def _execute(self, statement: str, command_id: UUID) -> None:
         async with self.database.transaction() as connection:

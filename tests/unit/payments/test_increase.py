@@ -469,9 +469,9 @@ async def test_a_wire_of_another_shape_stops_the_feed_at_its_event(
 
     [before] = await feed.fetch(FeedCursor(0), 100)
     with pytest.raises(UndecodableEntry) as stopped:
-        await feed.fetch(FeedCursor(before.position, before.state), 100)
+        await feed.fetch(FeedCursor(before.position, before.provider_cursor), 100)
     entry = stopped.value.entry
-    [after] = await feed.fetch(FeedCursor(entry.position, entry.state), 100)
+    [after] = await feed.fetch(FeedCursor(entry.position, entry.provider_cursor), 100)
 
     assert (before.position, entry.position, after.position) == (1, 2, 3)
     assert (entry.type, entry.event_id) == ("wire_transfer.updated", "event_1")

@@ -66,9 +66,9 @@ def test_an_entry_without_a_position_of_its_own_has_the_place_that_its_feed_give
     with pytest.raises(UndecodableEntry) as raised:
         decode_entries([{"id": "e9"}], 42, read_place, count)
 
-    assert [(one.position, one.state, one.event_id) for one in decoded] == [
+    assert [(one.position, one.provider_cursor, one.event_id) for one in decoded] == [
         (41, "after e7", "e7"),
         (42, "after e8", "e8"),
     ]
     faulty = raised.value.entry
-    assert (faulty.position, faulty.state, faulty.event_id) == (43, "after e9", "e9")
+    assert (faulty.position, faulty.provider_cursor, faulty.event_id) == (43, "after e9", "e9")

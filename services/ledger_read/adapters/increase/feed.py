@@ -126,7 +126,7 @@ class IncreaseFinancialFeed:
             UndecodableEntry: the next event, or its object, is not of the shape that this release knows.
         """
         deadline = time.time() + FETCH_SECONDS
-        listed = await self._events.fetch(after.state, limit)
+        listed = await self._events.fetch(after.provider_cursor, limit)
         events = decode_entries(
             listed, after.position, lambda item, place: (item.decoded(), place), _locate
         )
@@ -162,7 +162,9 @@ class IncreaseFinancialFeed:
         Args:
             waiting: the customers of accounts of which an earlier entry of the page waits; the entry's is added.
         """
-        entry = FeedEntry(place.position, event.category, None, place.state, place.event_id)
+        entry = FeedEntry(
+            place.position, event.category, None, place.provider_cursor, place.event_id
+        )
         reported = await self._read(event, deadline)
         if reported is None:
             return entry

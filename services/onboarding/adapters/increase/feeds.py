@@ -65,7 +65,7 @@ def _identity_entry(entity: Entity | None, place: Place) -> IdentityEntry:
         position=place.position,
         type=place.type or "",
         report=report,
-        state=place.state,
+        provider_cursor=place.provider_cursor,
         event_id=place.event_id,
     )
 
@@ -78,7 +78,7 @@ def _account_entry(account: Account | None, place: Place) -> AccountEntry:
         position=place.position,
         type=place.type or "",
         report=report,
-        state=place.state,
+        provider_cursor=place.provider_cursor,
         event_id=place.event_id,
     )
 
@@ -110,7 +110,7 @@ class _Changes(Generic[ObjectT]):
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
             UndecodableEntry: the next event, or its object, is not of the shape that this release knows.
         """
-        listed = await self._events.fetch(after.state, min(limit, LARGEST_FETCH))
+        listed = await self._events.fetch(after.provider_cursor, min(limit, LARGEST_FETCH))
         found = await self._objects(listed)
 
         def decode(event: ListedEvent, place: Place) -> EntryT:

@@ -65,7 +65,7 @@ class WireFeed:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
             UndecodableEntry: the next event, or its wire, is not of the shape that this release knows.
         """
-        listed = await self._events.fetch(after.state, limit)
+        listed = await self._events.fetch(after.provider_cursor, limit)
         wires = await self._wires(listed)
         changed_at = _last_changes(listed)
         items: list[dict[str, Any]] = []
@@ -127,7 +127,7 @@ def _entry(item: Any, place: Place) -> FeedEntry:
         position=place.position,
         type=event.category,
         report=_report(wire, changed.last_changed_at or event.created_at) if is_ours else None,
-        state=place.state,
+        provider_cursor=place.provider_cursor,
         event_id=place.event_id,
     )
 

@@ -225,6 +225,6 @@ async def newest_entry(
 ) -> int:
     """See `ports.NewestEntry`. Increase's events have no positions: what matters is whether any follows.
 
-    A feed that applied none has no state that says what it follows: then an event of `FOLLOWED` counts.
+    A feed that applied none has no provider cursor that says what it follows: then an event of `FOLLOWED` counts.
     """
-    return applied.position + await is_followed(client, applied.state, FOLLOWED[role])
+    return applied.position + await is_followed(client, applied.provider_cursor, FOLLOWED[role])

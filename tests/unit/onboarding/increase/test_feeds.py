@@ -40,8 +40,8 @@ async def test_a_changed_entity_is_reported_by_our_id_and_without_a_status(
     feed = IdentityFeed(increase.client)
 
     first = await feed.fetch(BEGIN, 2)
-    rest = await feed.fetch(FeedCursor(first[-1].position, first[-1].state), 100)
-    end = await feed.fetch(FeedCursor(rest[-1].position, rest[-1].state), 100)
+    rest = await feed.fetch(FeedCursor(first[-1].position, first[-1].provider_cursor), 100)
+    end = await feed.fetch(FeedCursor(rest[-1].position, rest[-1].provider_cursor), 100)
 
     report = IdentityReport(business_id=ours, identity_id=entity_id)
     assert [entry.report for entry in first + rest] == [report, None, report]
