@@ -72,32 +72,14 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         effective = settings.effective_policies()
         commands = command_handlers(
-            ownership,
-            Sending(core.writes, lease_seconds=settings.lease_seconds),
-            effective,
+            ownership, Sending(core.writes, lease_seconds=settings.lease_seconds), effective
         )
         depths = QueueDepths(process.service)
         queries = {
             **query_handlers(
-                database,
-                core.writes,
-                ownership,
-                effective,
-                transit_seconds=transit_seconds,
+                database, core.writes, ownership, effective, transit_seconds=transit_seconds
             ),
-            **operating_handlers(
-                process.service,
-                database,
-                depths=depths,
-                letters=OwnLetters(
-                    settings.amqp_url.get_secret_value(),
-                    settings.amqp_ca_file,
-                    accept_anew(process.service, database),
-                ),
-                why_not_abandoned=why_not_abandoned,
-                counts=COUNTS,
-                own_steps=find_own_steps,
-            ),
+            **operating_query_handlers(settings, process.service, database, depths),
         }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
@@ -158,6 +140,7 @@ def query_handlers(
     *,
     transit_seconds: float,
 ) -> Mapping[str, QueryHandler]:
+    """The queries of wires and policies, those of operators among them."""
     queries = Queries(database)
     policies = PolicyQueries(database, ownership, effective)
     return {
@@ -171,3 +154,23 @@ def query_handlers(
             database, core, ownership, effective, transit_seconds=transit_seconds
         ).by_operation(),
     }
+
+
+def operating_query_handlers(
+    settings: Settings, service: str, database: Database, depths: QueueDepths
+) -> Mapping[str, QueryHandler]:
+    """The queries of operators that every service answers."""
+    letters = OwnLetters(
+        settings.amqp_url.get_secret_value(),
+        settings.amqp_ca_file,
+        accept_anew(service, database),
+    )
+    return operating_handlers(
+        service,
+        database,
+        depths=depths,
+        letters=letters,
+        why_not_abandoned=why_not_abandoned,
+        counts=COUNTS,
+        own_steps=find_own_steps,
+    )
