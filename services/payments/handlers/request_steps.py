@@ -21,7 +21,7 @@ from services.payments.settings import Settings
 
 SERVICE = Settings.service
 ONE_SEND = timedelta(milliseconds=100)
-"""A wire is not sent again so soon. Releases before this one noted the first send by two readings of the clock."""
+"""A wire is not sent again so soon. In older rows the two marks of one send differ by less than this."""
 
 
 async def find_own_steps(connection: AsyncConnection, request: Requested) -> OwnSteps:
