@@ -161,6 +161,7 @@ wire_debit = Table(
     Column("transaction_id", Text, primary_key=True),
     Column("postings", Integer, nullable=False),
     Column("amount", _AMOUNT, nullable=False),
+    Column("account_id", Text),
 )
 
 feed_watch = Table(

@@ -129,8 +129,8 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     | pending, rejected or canceled, and never accepted | none |
 
     A sender who was answered with success has an accepted wire, a sender who was refused has none at the bank. Where
-    the provider's postings can be read, a completed or returned wire has one debit of its amount, a rejected one none,
-    and no debit is without a wire.
+    the provider's postings can be read, a completed or returned wire has one debit of its amount on its account, a
+    rejected one none, and no debit is without a wire.
     """
     ours, theirs = sides.ours, sides.theirs
     if ours is not None and _is_in_flight(ours, theirs):
@@ -180,8 +180,14 @@ def _kinds_of_debit(theirs: CoreWire | None, debit: WireDebit | None) -> list[st
     if theirs is None:
         return ["wire_debit"] if postings else []
     if theirs.state in DEBITED:
-        return [] if (postings, amount) == (1, -theirs.amount) else ["wire_debit"]
+        is_debited = (postings, amount) == (1, -theirs.amount) and not _is_of_another(theirs, debit)
+        return [] if is_debited else ["wire_debit"]
     return ["wire_debit"] if theirs.state == "rejected" and postings else []
+
+
+def _is_of_another(theirs: CoreWire, debit: WireDebit | None) -> bool:
+    """Whether the debit is on another account than the wire's."""
+    return debit is not None and debit.account_id not in {None, theirs.account_id}
 
 
 def _ids(transaction_id: str, sides: WireSides) -> dict[str, str]:
@@ -225,4 +231,7 @@ def _their_side(sides: WireSides) -> Side:
         }
     if debit is not None:
         side |= {"postings": debit.postings, "posted": debit.amount}
+        # Only where it differs: explanations of other differences hold as long as the side stays the same.
+        if wire is not None and _is_of_another(wire, debit):
+            side |= {"posted_to": debit.account_id}
     return side

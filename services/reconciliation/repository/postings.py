@@ -16,6 +16,10 @@ from services.reconciliation.tables import posted as posted_table
 from services.reconciliation.tables import wire_debit
 
 STREAM = "postings"
+WIRE_STREAM = "wire_postings"
+"""Moves with `STREAM`, but not where a process of the release before has added postings: it keeps less of those of
+wires.
+"""
 WIRE = "wire"
 """The type of the debit that takes a wire's money; its transaction id is the wire's. A credit of this type came in by a
 wire of another bank, of which we have no record.
@@ -46,13 +50,22 @@ _ADD_TO_ACCOUNTS = _INSERT_ACCOUNTS.on_conflict_do_update(
     },
 )
 _debit = (
-    func.unnest(bindparam("transaction_ids", type_=ARRAY(Text)), _AMOUNTS)
-    .table_valued("transaction_id", "amount")
+    func.unnest(
+        bindparam("transaction_ids", type_=ARRAY(Text)),
+        _AMOUNTS,
+        bindparam("account_ids", type_=ARRAY(Text)),
+    )
+    .table_valued("transaction_id", "amount", "account_id")
     .render_derived(name="debit")
 )
 _INSERT_DEBITS = insert(wire_debit).from_select(
-    ["transaction_id", "postings", "amount"],
-    select(_debit.c.transaction_id, func.count(), func.sum(_debit.c.amount))
+    ["transaction_id", "postings", "amount", "account_id"],
+    select(
+        _debit.c.transaction_id,
+        func.count(),
+        func.sum(_debit.c.amount),
+        func.min(_debit.c.account_id),
+    )
     .group_by(_debit.c.transaction_id)
     .order_by(_debit.c.transaction_id),
 )
@@ -71,7 +84,12 @@ _POSTED_PAGE = (
     .order_by(posted_table.c.account_id)
     .limit(bindparam("limit"))
 )
-_LIST_DEBITS = select(wire_debit.c.transaction_id, wire_debit.c.postings, wire_debit.c.amount)
+_LIST_DEBITS = select(
+    wire_debit.c.transaction_id,
+    wire_debit.c.postings,
+    wire_debit.c.amount,
+    wire_debit.c.account_id,
+)
 _DEBITS = _LIST_DEBITS.where(wire_debit.c.transaction_id == _IDS)
 _DEBITS_PAGE = (
     _LIST_DEBITS.where(wire_debit.c.transaction_id > bindparam("after"))
@@ -91,16 +109,31 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class WireDebit:
-    """The debits of type `wire` under one transaction id, and their sum, which is negative."""
+    """The debits of type `wire` under one transaction id, and their sum, which is negative.
+
+    Args:
+        account_id: of one of the debits; None: a process of the release before has added it.
+    """
 
     transaction_id: str
     postings: int
     amount: Decimal
+    account_id: str | None
 
 
 async def position(connection: AsyncConnection) -> int:
-    """Of the last posting that was added."""
-    return await cursor.read(connection, STREAM)
+    """Of the last posting that was added.
+
+    Sums to which a process of the release before has added are forgotten (see `forget`).
+    """
+    positions = await cursor.positions(connection)
+    added, added_to_wires = (
+        positions.get(one, cursor.Position(0)) for one in (STREAM, WIRE_STREAM)
+    )
+    if added != added_to_wires:
+        await forget(connection)
+        return 0
+    return added.position
 
 
 async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[Posting]) -> None:
@@ -109,7 +142,8 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
     Raises:
         cursor.CursorMoved: another process has added them.
     """
-    await cursor.move(connection, STREAM, expected=moved_from, to=postings[-1].position)
+    for stream in (STREAM, WIRE_STREAM):
+        await cursor.move(connection, stream, expected=moved_from, to=postings[-1].position)
     await connection.execute(
         _ADD_TO_ACCOUNTS,
         {
@@ -125,6 +159,7 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
             {
                 "transaction_ids": [posting.transaction_id for posting in wires],
                 "amounts": [posting.amount for posting in wires],
+                "account_ids": [posting.account_id for posting in wires],
             },
         )
 

@@ -17,7 +17,7 @@ from services.reconciliation.models import IN_FLIGHT, Finding
 from services.reconciliation.ports import Balance, DepositLoad, Page, Posting
 from services.reconciliation.repository import postings
 from services.reconciliation.repository.postings import WireDebit
-from tests.integration.tables import rows
+from tests.integration.tables import execute, rows
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
@@ -230,8 +230,27 @@ async def test_debits_of_wires_are_counted_under_their_transaction_ids(database:
     await books.catch_up(time.time() + 10 * pace())
 
     assert await books.debits([transaction_id, "t_1"]) == {
-        transaction_id: WireDebit(transaction_id, 1, Decimal("-4.00"))
+        transaction_id: WireDebit(transaction_id, 1, Decimal("-4.00"), ACCOUNT)
     }
+
+
+async def test_sums_to_which_the_release_before_has_added_are_made_anew(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    await look(database, bank)
+    transaction_id = bank.post("-4.00", "wire")
+    await execute(
+        database,
+        "UPDATE posted SET total = 6, last_position = 2",
+        f"INSERT INTO wire_debit (transaction_id, postings, amount) VALUES ('{transaction_id}', 1, -4)",
+        "UPDATE feed_cursor SET position = 2 WHERE feed = 'postings'",
+    )
+
+    found = await look(database, bank)
+
+    books = Books(database, bank, page_size=PAGE)
+    [debit] = (await books.debits([transaction_id])).values()
+    assert (found, debit.account_id) == ([[]], ACCOUNT)
 
 
 async def test_money_that_came_in_by_wire_is_no_debit_of_a_wire(database: Database) -> None:

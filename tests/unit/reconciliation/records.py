@@ -59,8 +59,8 @@ def their_wire(**changes: Any) -> CoreWire:
     return CoreWire(**values | changes)
 
 
-def debit(postings: int = 1, amount: str = "-10.00") -> WireDebit:
-    return WireDebit("w_1", postings, Decimal(amount))
+def debit(postings: int = 1, amount: str = "-10.00", account_id: str | None = "acc_1") -> WireDebit:
+    return WireDebit("w_1", postings, Decimal(amount), account_id)
 
 
 def our_business(**changes: Any) -> RecordedParty:

@@ -60,7 +60,8 @@ def test_a_wire_that_either_side_lacks_is_a_difference() -> None:
 )
 def test_what_differs_is_named(changes: dict[str, Any], kind: str) -> None:
     theirs = their_wire(**changes)
-    posted = None if theirs.state == "submitted" else debit(1, f"-{theirs.amount}")
+    is_debited = theirs.state != "submitted"
+    posted = debit(1, f"-{theirs.amount}", theirs.account_id) if is_debited else None
 
     assert kinds(our_wire(), theirs, posted) == [kind]
 
@@ -72,7 +73,9 @@ def test_what_differs_is_named(changes: dict[str, Any], kind: str) -> None:
         ("completed", debit(2, "-20.00")),
         ("completed", debit(1, "-10.01")),
         ("completed", debit(1, "10.00")),
+        ("completed", debit(account_id="acc_2")),
         ("returned", None),
+        ("returned", debit(account_id="acc_2")),
         ("rejected", debit()),
     ],
 )
@@ -82,6 +85,21 @@ def test_a_debit_that_does_not_fit_the_state_is_a_difference(
     ours = our_wire(state=WireState(state))
 
     assert kinds(ours, their_wire(state=state), posted) == ["wire_debit"]
+
+
+def test_a_debit_on_another_account_names_it() -> None:
+    sides = WireSides(our_wire(), their_wire(), debit(account_id="acc_2"))
+
+    finding = judge("w_1", sides)
+
+    assert isinstance(finding, list)
+    [theirs] = [one.theirs for one in finding]
+    assert theirs is not None
+    assert (theirs["account_id"], theirs["posted_to"]) == ("acc_1", "acc_2")
+
+
+def test_a_debit_whose_account_is_not_known_is_compared_by_its_amount() -> None:
+    assert kinds(our_wire(), their_wire(), debit(account_id=None)) == []
 
 
 def test_a_debit_without_a_wire_is_a_difference() -> None:
