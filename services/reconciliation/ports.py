@@ -105,11 +105,16 @@ class CoreAccount(msgspec.Struct, frozen=True):
 
 
 class CoreWire(msgspec.Struct, frozen=True):
+    """`return_transaction_id`: of the credit that gave a returned wire's money back; None where core banking does not
+    say it.
+    """
+
     transaction_id: str
     state: str
     amount: Decimal
     account_id: str
     external_account_id: str
+    return_transaction_id: str | None = None
 
 
 class Posting(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Reconciliation's tables, as its migrations make them; `make check` compares the two.
 
 `scan` and `suspect` say how far the run that is under way has come; a scan may have been begun by a run that was given
-up. `posted` and `wire_debit` are sums of the financial provider's postings.
+up. `posted`, `wire_debit` and `return_posting` are sums of the financial provider's postings.
 """
 
 from __future__ import annotations
@@ -162,6 +162,15 @@ wire_debit = Table(
     Column("postings", Integer, nullable=False),
     Column("amount", _AMOUNT, nullable=False),
     Column("account_id", Text),
+)
+
+return_posting = Table(
+    "return_posting",
+    metadata,
+    Column("transaction_id", Text, primary_key=True),
+    Column("postings", Integer, nullable=False),
+    Column("amount", _AMOUNT, nullable=False),
+    Column("account_id", Text, nullable=False),
 )
 
 feed_watch = Table(

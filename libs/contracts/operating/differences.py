@@ -31,6 +31,7 @@ DifferenceKind = Literal[
     "wire_amount",
     "wire_accounts",
     "wire_debit",
+    "wire_return",
     "wire_told",
     "news_of_unknown_wire",
     "news_of_illegal_transition",

@@ -107,16 +107,19 @@ WIRES = Listing(
     "wires",
     _wire,
     page="""
-        SELECT sequence, transaction_id, state, amount, account_id, external_account_id, reason
+        SELECT sequence, transaction_id, state, amount, account_id, external_account_id, reason,
+            return_transaction_id
         FROM wire WHERE sequence > $2 ORDER BY sequence LIMIT $1
     """,
     newest="""
-        SELECT sequence, transaction_id, state, amount, account_id, external_account_id, reason
+        SELECT sequence, transaction_id, state, amount, account_id, external_account_id, reason,
+            return_transaction_id
         FROM wire WHERE sequence < $2 ORDER BY sequence DESC LIMIT $1
     """,
     by_id="""
         WITH chosen AS MATERIALIZED (
-            SELECT sequence, transaction_id, state, amount, account_id, external_account_id, reason
+            SELECT sequence, transaction_id, state, amount, account_id, external_account_id, reason,
+                return_transaction_id
             FROM wire
             WHERE transaction_id = ANY($3)
         )

@@ -8,7 +8,7 @@ from libs.persistence.cursor import CursorMoved
 from libs.persistence.engine import Database
 from services.reconciliation.ports import Financial
 from services.reconciliation.repository import postings
-from services.reconciliation.repository.postings import Posted, WireDebit
+from services.reconciliation.repository.postings import Posted, WirePostings
 
 
 class Books:
@@ -57,10 +57,14 @@ class Books:
         async with self._database.transaction() as connection:
             return await postings.page_of_posted(connection, after or "", limit)
 
-    async def debits(self, ids: Sequence[str]) -> dict[str, WireDebit]:
+    async def debits(self, ids: Sequence[str]) -> dict[str, WirePostings]:
         async with self._database.transaction() as connection:
             return await postings.debits(connection, ids)
 
-    async def page_of_debits(self, after: str | None, limit: int) -> list[WireDebit]:
+    async def returns(self, ids: Sequence[str]) -> dict[str, WirePostings]:
+        async with self._database.transaction() as connection:
+            return await postings.returns(connection, ids)
+
+    async def page_of_debits(self, after: str | None, limit: int) -> list[WirePostings]:
         async with self._database.transaction() as connection:
             return await postings.page_of_debits(connection, after or "", limit)

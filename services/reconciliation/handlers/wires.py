@@ -13,7 +13,7 @@ from services.reconciliation.handlers.books import Books
 from services.reconciliation.handlers.comparison import Scan, suspects
 from services.reconciliation.models import IN_FLIGHT, Difference, Finding, Scanned, Side
 from services.reconciliation.ports import CoreWire, Payments, ProviderList
-from services.reconciliation.repository.postings import WireDebit
+from services.reconciliation.repository.postings import WirePostings
 
 DEBITED = frozenset({"completed", "returned"})
 """States at core banking in which a wire has been debited. What a return gives back is a posting of its own."""
@@ -21,12 +21,17 @@ DEBITED = frozenset({"completed", "returned"})
 
 @dataclass(frozen=True, slots=True)
 class WireSides:
-    """`debit_is_known`: False where the provider's postings cannot be read."""
+    """`debit_is_known`: False where the provider's postings cannot be read.
+
+    Args:
+        came_back: under the transaction id that core banking names as that of the return.
+    """
 
     ours: RecordedWire | None
     theirs: CoreWire | None
-    debit: WireDebit | None
+    debit: WirePostings | None
     debit_is_known: bool = True
+    came_back: WirePostings | None = None
 
 
 class WireComparison:
@@ -83,12 +88,12 @@ class WireComparison:
         """Both sides of each wire, ours first: what core banking does meanwhile is no difference."""
         ours = await self._payments.wires(ids, deadline)
         theirs = await self._core_wires(ids, deadline)
-        return await self._with_debits(ours, theirs, ids, deadline)
+        return await self._with_postings(ours, theirs, ids, deadline)
 
     async def _core_wires(self, ids: Sequence[str], deadline: float) -> dict[str, CoreWire]:
         return {wire.transaction_id: wire for wire in await self._core.by_ids(ids, deadline)}
 
-    async def _with_debits(
+    async def _with_postings(
         self,
         ours: Mapping[str, RecordedWire],
         theirs: Mapping[str, CoreWire],
@@ -100,10 +105,23 @@ class WireComparison:
                 one: WireSides(ours.get(one), theirs.get(one), None, debit_is_known=False)
                 for one in ids
             }
-        # A wire and its debit are one commit at the bank: read after the wire, the debit is there.
+        # A wire's debit is one commit with its completion at the bank, and the credit with its return: read after the
+        # wire, they are there.
         await self._books.catch_up(deadline)
         debits = await self._books.debits(ids)
-        return {one: WireSides(ours.get(one), theirs.get(one), debits.get(one)) for one in ids}
+        named = {
+            key: wire.return_transaction_id
+            for key, wire in theirs.items()
+            if wire.return_transaction_id is not None
+        }
+        returns = await self._books.returns(list(named.values())) if named else {}
+        came_back = {key: returns.get(return_id) for key, return_id in named.items()}
+        return {
+            one: WireSides(
+                ours.get(one), theirs.get(one), debits.get(one), came_back=came_back.get(one)
+            )
+            for one in ids
+        }
 
     async def _scanned(
         self,
@@ -113,7 +131,7 @@ class WireComparison:
         next_after: str | None,
         deadline: float,
     ) -> Scanned:
-        sides = await self._with_debits(ours, theirs, ids, deadline)
+        sides = await self._with_postings(ours, theirs, ids, deadline)
         findings = {one: judge(one, side) for one, side in sides.items()}
         return Scanned(len(ids), suspects(findings), next_after)
 
@@ -130,7 +148,8 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
 
     A sender who was answered with success has an accepted wire, a sender who was refused has none at the bank. Where
     the provider's postings can be read, a completed or returned wire has one debit of its amount on its account, a
-    rejected one none, and no debit is without a wire.
+    rejected one none, and no debit is without a wire. The return that a returned wire names is one credit of its amount
+    on its account.
     """
     ours, theirs = sides.ours, sides.theirs
     if ours is not None and _is_in_flight(ours, theirs):
@@ -138,9 +157,14 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     kinds = _kinds_of_wire(ours, theirs)
     if sides.debit_is_known:
         kinds += _kinds_of_debit(theirs, sides.debit)
+        kinds += _kinds_of_return(theirs, sides.came_back)
     return [
         Difference(
-            kind, transaction_id, _ids(transaction_id, sides), _our_side(ours), _their_side(sides)
+            kind,
+            transaction_id,
+            _ids(transaction_id, sides),
+            _our_side(ours),
+            _their_return(sides) if kind == "wire_return" else _their_side(sides),
         )
         for kind in kinds
     ]
@@ -175,7 +199,7 @@ def _kinds_of_wire(ours: RecordedWire | None, theirs: CoreWire | None) -> list[s
     return kinds
 
 
-def _kinds_of_debit(theirs: CoreWire | None, debit: WireDebit | None) -> list[str]:
+def _kinds_of_debit(theirs: CoreWire | None, debit: WirePostings | None) -> list[str]:
     postings, amount = (debit.postings, debit.amount) if debit else (0, Decimal(0))
     if theirs is None:
         return ["wire_debit"] if postings else []
@@ -185,7 +209,18 @@ def _kinds_of_debit(theirs: CoreWire | None, debit: WireDebit | None) -> list[st
     return ["wire_debit"] if theirs.state == "rejected" and postings else []
 
 
-def _is_of_another(theirs: CoreWire, debit: WireDebit | None) -> bool:
+def _kinds_of_return(theirs: CoreWire | None, came_back: WirePostings | None) -> list[str]:
+    if theirs is None or theirs.return_transaction_id is None:
+        return []
+    expected = (1, theirs.amount, theirs.account_id)
+    if came_back is not None and (
+        (came_back.postings, came_back.amount, came_back.account_id) == expected
+    ):
+        return []
+    return ["wire_return"]
+
+
+def _is_of_another(theirs: CoreWire, debit: WirePostings | None) -> bool:
     """Whether the debit is on another account than the wire's."""
     return debit is not None and debit.account_id not in {None, theirs.account_id}
 
@@ -234,4 +269,23 @@ def _their_side(sides: WireSides) -> Side:
         # Only where it differs: explanations of other differences hold as long as the side stays the same.
         if wire is not None and _is_of_another(wire, debit):
             side |= {"posted_to": debit.account_id}
+    return side
+
+
+def _their_return(sides: WireSides) -> Side:
+    wire, came_back = sides.theirs, sides.came_back
+    assert wire is not None, "core banking names the return"
+    side = {
+        "state": wire.state,
+        "amount": wire.amount,
+        "account_id": wire.account_id,
+        "return_transaction_id": wire.return_transaction_id,
+        "returns": 0,
+    }
+    if came_back is not None:
+        side |= {
+            "returns": came_back.postings,
+            "returned": came_back.amount,
+            "returned_to": came_back.account_id,
+        }
     return side

@@ -1,19 +1,20 @@
-"""Sums of postings: the balance that each account should have, and the debit of each wire."""
+"""Sums of postings: the balance that each account should have, the debit of each wire, and what was returned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
-from sqlalchemy import BigInteger, Numeric, Text, any_, bindparam, func, select
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy import BigInteger, Numeric, Select, Table, Text, any_, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from libs.persistence import cursor
 from libs.persistence.async_engine import AsyncConnection
 from services.reconciliation.ports import Posting
 from services.reconciliation.tables import posted as posted_table
-from services.reconciliation.tables import wire_debit
+from services.reconciliation.tables import return_posting, wire_debit
 
 STREAM = "postings"
 WIRE_STREAM = "wire_postings"
@@ -23,6 +24,10 @@ wires.
 WIRE = "wire"
 """The type of the debit that takes a wire's money; its transaction id is the wire's. A credit of this type came in by a
 wire of another bank, of which we have no record.
+"""
+RETURN = "return"
+"""The type of the credit that gives a wire's money back, under a transaction id of its own. Credits of returned ACH
+requests have it, too.
 """
 
 _IDS = any_(bindparam("ids", type_=ARRAY(Text)))
@@ -49,33 +54,49 @@ _ADD_TO_ACCOUNTS = _INSERT_ACCOUNTS.on_conflict_do_update(
         "last_position": _INSERT_ACCOUNTS.excluded.last_position,
     },
 )
-_debit = (
+_of_wire = (
     func.unnest(
         bindparam("transaction_ids", type_=ARRAY(Text)),
         _AMOUNTS,
         bindparam("account_ids", type_=ARRAY(Text)),
     )
     .table_valued("transaction_id", "amount", "account_id")
-    .render_derived(name="debit")
+    .render_derived(name="of_wire")
 )
-_INSERT_DEBITS = insert(wire_debit).from_select(
-    ["transaction_id", "postings", "amount", "account_id"],
-    select(
-        _debit.c.transaction_id,
-        func.count(),
-        func.sum(_debit.c.amount),
-        func.min(_debit.c.account_id),
+
+
+def _adding_to(table: Table) -> Insert:
+    """Add postings to the sums under their transaction ids."""
+    added = insert(table).from_select(
+        ["transaction_id", "postings", "amount", "account_id"],
+        select(
+            _of_wire.c.transaction_id,
+            func.count(),
+            func.sum(_of_wire.c.amount),
+            func.min(_of_wire.c.account_id),
+        )
+        .group_by(_of_wire.c.transaction_id)
+        .order_by(_of_wire.c.transaction_id),
     )
-    .group_by(_debit.c.transaction_id)
-    .order_by(_debit.c.transaction_id),
-)
-_ADD_TO_WIRES = _INSERT_DEBITS.on_conflict_do_update(
-    index_elements=[wire_debit.c.transaction_id],
-    set_={
-        "postings": wire_debit.c.postings + _INSERT_DEBITS.excluded.postings,
-        "amount": wire_debit.c.amount + _INSERT_DEBITS.excluded.amount,
-    },
-)
+    return added.on_conflict_do_update(
+        index_elements=[table.c.transaction_id],
+        set_={
+            "postings": table.c.postings + added.excluded.postings,
+            "amount": table.c.amount + added.excluded.amount,
+        },
+    )
+
+
+def _of_ids(table: Table) -> Select[Any]:
+    return _all_of(table).where(table.c.transaction_id == _IDS)
+
+
+def _all_of(table: Table) -> Select[Any]:
+    return select(table.c.transaction_id, table.c.postings, table.c.amount, table.c.account_id)
+
+
+_ADD_DEBITS = _adding_to(wire_debit)
+_ADD_RETURNS = _adding_to(return_posting)
 _FORGET = select(func.forget_postings())
 _LIST_POSTED = select(posted_table.c.account_id, posted_table.c.total, posted_table.c.last_position)
 _POSTED = _LIST_POSTED.where(posted_table.c.account_id == _IDS)
@@ -84,15 +105,11 @@ _POSTED_PAGE = (
     .order_by(posted_table.c.account_id)
     .limit(bindparam("limit"))
 )
-_LIST_DEBITS = select(
-    wire_debit.c.transaction_id,
-    wire_debit.c.postings,
-    wire_debit.c.amount,
-    wire_debit.c.account_id,
-)
-_DEBITS = _LIST_DEBITS.where(wire_debit.c.transaction_id == _IDS)
+_DEBITS = _of_ids(wire_debit)
+_RETURNS = _of_ids(return_posting)
 _DEBITS_PAGE = (
-    _LIST_DEBITS.where(wire_debit.c.transaction_id > bindparam("after"))
+    _all_of(wire_debit)
+    .where(wire_debit.c.transaction_id > bindparam("after"))
     .order_by(wire_debit.c.transaction_id)
     .limit(bindparam("limit"))
 )
@@ -108,11 +125,12 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True)
-class WireDebit:
-    """The debits of type `wire` under one transaction id, and their sum, which is negative.
+class WirePostings:
+    """The debits of type `wire` under one transaction id, or the postings of type `return`: how many, and their sum. A
+    debit is negative.
 
     Args:
-        account_id: of one of the debits; None: a process of the release before has added it.
+        account_id: of one of them; None: a process of the release before has added it.
     """
 
     transaction_id: str
@@ -152,16 +170,18 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
             "positions": [posting.position for posting in postings],
         },
     )
-    wires = [one for one in postings if one.type == WIRE and one.amount < 0]
-    if wires:
-        await connection.execute(
-            _ADD_TO_WIRES,
-            {
-                "transaction_ids": [posting.transaction_id for posting in wires],
-                "amounts": [posting.amount for posting in wires],
-                "account_ids": [posting.account_id for posting in wires],
-            },
-        )
+    debits = [one for one in postings if one.type == WIRE and one.amount < 0]
+    returns = [one for one in postings if one.type == RETURN]
+    for statement, added in ((_ADD_DEBITS, debits), (_ADD_RETURNS, returns)):
+        if added:
+            await connection.execute(
+                statement,
+                {
+                    "transaction_ids": [posting.transaction_id for posting in added],
+                    "amounts": [posting.amount for posting in added],
+                    "account_ids": [posting.account_id for posting in added],
+                },
+            )
 
 
 async def forget(connection: AsyncConnection) -> None:
@@ -184,11 +204,16 @@ async def page_of_posted(connection: AsyncConnection, after: str, limit: int) ->
     return [Posted(*row) for row in rows]
 
 
-async def debits(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, WireDebit]:
+async def debits(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, WirePostings]:
     rows = await connection.execute(_DEBITS, {"ids": list(ids)})
-    return {row.transaction_id: WireDebit(*row) for row in rows}
+    return {row.transaction_id: WirePostings(*row) for row in rows}
 
 
-async def page_of_debits(connection: AsyncConnection, after: str, limit: int) -> list[WireDebit]:
+async def returns(connection: AsyncConnection, ids: Sequence[str]) -> dict[str, WirePostings]:
+    rows = await connection.execute(_RETURNS, {"ids": list(ids)})
+    return {row.transaction_id: WirePostings(*row) for row in rows}
+
+
+async def page_of_debits(connection: AsyncConnection, after: str, limit: int) -> list[WirePostings]:
     rows = await connection.execute(_DEBITS_PAGE, {"after": after, "limit": limit})
-    return [WireDebit(*row) for row in rows]
+    return [WirePostings(*row) for row in rows]

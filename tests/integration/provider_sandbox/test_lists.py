@@ -214,6 +214,7 @@ async def test_each_list_shows_what_the_bank_holds(bank: Bank) -> None:
         "account_group": "deposit",
         "status": "open",
     }
+    postings = [r for r in await rest(bank, "/financial/postings") if r["account_id"] == account_id]
     assert await one("/core/wires", id=wire) == {
         "transaction_id": wire,
         "state": "returned",
@@ -221,9 +222,10 @@ async def test_each_list_shows_what_the_bank_holds(bank: Bank) -> None:
         "account_id": account_id,
         "external_account_id": link["external_account_id"],
         "reason": "No such account.",
+        "return_transaction_id": postings[-1]["transaction_id"],
     }
-    assert (await one("/core/wires", id=held))["state"] == "submitted"
-    postings = [r for r in await rest(bank, "/financial/postings") if r["account_id"] == account_id]
+    not_returned = await one("/core/wires", id=held)
+    assert (not_returned["state"], not_returned["return_transaction_id"]) == ("submitted", None)
     assert [(r["type"], r["amount"]) for r in postings] == [
         ("deposit", "100.00"),
         ("wire", "-40.00"),

@@ -19,7 +19,16 @@ from tests.support.stack import running_stack
 
 __all__ = ["live", "own_environment"]
 
-TABLES = ("suspect", "difference", "run", "posted", "wire_debit", "feed_watch", "feed_cursor")
+TABLES = (
+    "suspect",
+    "difference",
+    "run",
+    "posted",
+    "wire_debit",
+    "return_posting",
+    "feed_watch",
+    "feed_cursor",
+)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")

@@ -16,7 +16,7 @@ from services.reconciliation.handlers.books import Books
 from services.reconciliation.models import IN_FLIGHT, Finding
 from services.reconciliation.ports import Balance, DepositLoad, Page, Posting
 from services.reconciliation.repository import postings
-from services.reconciliation.repository.postings import WireDebit
+from services.reconciliation.repository.postings import WirePostings
 from tests.integration.tables import execute, rows
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -28,7 +28,7 @@ WAITING = (
     " (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
 )
 
-SIZES = "SELECT pg_relation_size('posted'), pg_relation_size('wire_debit')"
+SIZES = "SELECT pg_relation_size('posted'), pg_relation_size('wire_debit'), pg_relation_size('return_posting')"
 """Rows that are deleted one by one stay in the tables' files until they are vacuumed."""
 
 
@@ -230,7 +230,20 @@ async def test_debits_of_wires_are_counted_under_their_transaction_ids(database:
     await books.catch_up(time.time() + 10 * pace())
 
     assert await books.debits([transaction_id, "t_1"]) == {
-        transaction_id: WireDebit(transaction_id, 1, Decimal("-4.00"), ACCOUNT)
+        transaction_id: WirePostings(transaction_id, 1, Decimal("-4.00"), ACCOUNT)
+    }
+
+
+async def test_returns_are_counted_under_transaction_ids_of_their_own(database: Database) -> None:
+    bank = FakeBank()
+    transaction_id = bank.post("4.00", "return")
+    books = Books(database, bank, page_size=PAGE)
+
+    await books.catch_up(time.time() + 10 * pace())
+
+    assert await books.debits([transaction_id]) == {}
+    assert await books.returns([transaction_id]) == {
+        transaction_id: WirePostings(transaction_id, 1, Decimal("4.00"), ACCOUNT)
     }
 
 
@@ -316,6 +329,7 @@ async def test_sums_are_forgotten_without_a_look_at_each_of_them(database: Datab
     bank = FakeBank()
     bank.post("10.00")
     bank.post("-4.00", "wire")
+    bank.post("4.00", "return")
     await look(database, bank)
     before = await rows(database, SIZES)
 
@@ -325,7 +339,7 @@ async def test_sums_are_forgotten_without_a_look_at_each_of_them(database: Datab
     again = await look(database, bank)
 
     assert all(size > 0 for size in before[0])
-    assert after == [(0, 0)]
+    assert after == [(0, 0, 0)]
     assert again == [[]]
 
 

@@ -23,7 +23,7 @@ from services.reconciliation.ports import (
     CoreWire,
     IdentityRecord,
 )
-from services.reconciliation.repository.postings import WireDebit
+from services.reconciliation.repository.postings import WirePostings
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 FIELDS = {"business_name": "Anvil Works", "dba": None, "business_address": {"city": "Reno"}}
@@ -59,8 +59,15 @@ def their_wire(**changes: Any) -> CoreWire:
     return CoreWire(**values | changes)
 
 
-def debit(postings: int = 1, amount: str = "-10.00", account_id: str | None = "acc_1") -> WireDebit:
-    return WireDebit("w_1", postings, Decimal(amount), account_id)
+def debit(
+    postings: int = 1, amount: str = "-10.00", account_id: str | None = "acc_1"
+) -> WirePostings:
+    return WirePostings("w_1", postings, Decimal(amount), account_id)
+
+
+def credit(postings: int = 1, amount: str = "10.00", account_id: str = "acc_1") -> WirePostings:
+    """What came back of a wire."""
+    return WirePostings("r_1", postings, Decimal(amount), account_id)
 
 
 def our_business(**changes: Any) -> RecordedParty:

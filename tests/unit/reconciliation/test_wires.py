@@ -10,8 +10,8 @@ from libs.contracts.wires import WireState
 from services.reconciliation.handlers.wires import WireSides, judge
 from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire
-from services.reconciliation.repository.postings import WireDebit
-from tests.unit.reconciliation.records import debit, our_wire, their_wire
+from services.reconciliation.repository.postings import WirePostings
+from tests.unit.reconciliation.records import credit, debit, our_wire, their_wire
 
 REFUSED: dict[str, Any] = {
     "state": WireState.REJECTED,
@@ -27,9 +27,12 @@ PENDING: dict[str, Any] = {
 
 
 def kinds(
-    ours: RecordedWire | None, theirs: CoreWire | None, posted: WireDebit | None = None
+    ours: RecordedWire | None,
+    theirs: CoreWire | None,
+    posted: WirePostings | None = None,
+    came_back: WirePostings | None = None,
 ) -> list[str]:
-    finding = judge("w_1", WireSides(ours, theirs, posted))
+    finding = judge("w_1", WireSides(ours, theirs, posted, came_back=came_back))
     assert isinstance(finding, list)
     assert all(one.subject == "w_1" for one in finding)
     return [one.kind for one in finding]
@@ -80,11 +83,37 @@ def test_what_differs_is_named(changes: dict[str, Any], kind: str) -> None:
     ],
 )
 def test_a_debit_that_does_not_fit_the_state_is_a_difference(
-    state: str, posted: WireDebit | None
+    state: str, posted: WirePostings | None
 ) -> None:
     ours = our_wire(state=WireState(state))
 
     assert kinds(ours, their_wire(state=state), posted) == ["wire_debit"]
+
+
+def test_a_return_that_gave_the_money_back_once_is_no_difference() -> None:
+    theirs = their_wire(state="returned", return_transaction_id="r_1")
+
+    assert kinds(our_wire(state=WireState.RETURNED), theirs, debit(), credit()) == []
+
+
+@pytest.mark.parametrize(
+    "came_back",
+    [
+        None,
+        credit(2, "20.00"),
+        credit(amount="9.99"),
+        credit(amount="-10.00"),
+        credit(account_id="acc_2"),
+    ],
+)
+def test_a_return_that_did_not_give_the_money_back_once_is_a_difference(
+    came_back: WirePostings | None,
+) -> None:
+    theirs = their_wire(state="returned", return_transaction_id="r_1")
+
+    found = kinds(our_wire(state=WireState.RETURNED), theirs, debit(), came_back)
+
+    assert found == ["wire_return"]
 
 
 def test_a_debit_on_another_account_names_it() -> None:
