@@ -147,9 +147,9 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     | pending, rejected or canceled, and never accepted | none |
 
     A sender who was answered with success has an accepted wire, a sender who was refused has none at the bank. Where
-    the provider's postings can be read, a completed or returned wire has one debit of its amount on its account, a
-    rejected one none, and no debit is without a wire. The return that a returned wire names is one credit of its amount
-    on its account.
+    the provider's postings can be read, a completed or returned wire has one debit of its amount on its account,
+    one in another state none, and no debit is without a wire. The return that a returned wire names is one credit of
+    its amount on its account.
     """
     ours, theirs = sides.ours, sides.theirs
     if ours is not None and _is_in_flight(ours, theirs):
@@ -206,7 +206,7 @@ def _kinds_of_debit(theirs: CoreWire | None, debit: WirePostings | None) -> list
     if theirs.state in DEBITED:
         is_debited = (postings, amount) == (1, -theirs.amount) and not _is_of_another(theirs, debit)
         return [] if is_debited else ["wire_debit"]
-    return ["wire_debit"] if theirs.state == "rejected" and postings else []
+    return ["wire_debit"] if postings else []
 
 
 def _kinds_of_return(theirs: CoreWire | None, came_back: WirePostings | None) -> list[str]:

@@ -80,6 +80,7 @@ def test_what_differs_is_named(changes: dict[str, Any], kind: str) -> None:
         ("returned", None),
         ("returned", debit(account_id="acc_2")),
         ("rejected", debit()),
+        ("submitted", debit()),
     ],
 )
 def test_a_debit_that_does_not_fit_the_state_is_a_difference(
