@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from libs.contracts.exact_json import encode
 from libs.persistence.async_engine import AsyncConnection
@@ -26,6 +26,8 @@ class Difference:
         facts: what stays the same while the difference stands, although the values of both sides move on: two looks
             have to find it alike, and an explanation holds as long as it is the same. None: the values of both sides.
             Where a value that differs is sensitive, and so not among those, its digest is here.
+        drifts: `facts` too may go on changing for as long as the difference stands: one that each look of a run has
+            found is recorded `by_kind`.
     """
 
     kind: str
@@ -34,6 +36,11 @@ class Difference:
     ours: Side
     theirs: Side
     facts: Mapping[str, Any] | None = None
+    drifts: bool = False
+
+    def by_kind(self) -> Self:
+        """The same where its facts do not count."""
+        return replace(self, facts={})
 
     @property
     def fingerprint(self) -> str:

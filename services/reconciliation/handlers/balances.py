@@ -90,7 +90,8 @@ def judge(posted: Posted | None, balance: Balance | None, *, read_to: int = 0) -
     if balance.as_of_position > max(known.last_position, read_to):
         return IN_FLIGHT
     ids = {"account_id": balance.account_id}
-    # What an account that is posted to holds moves on between two looks; by how much it is off does not.
+    # What an account that is posted to holds moves on between two looks. By how much it is off does not, unless the
+    # provider makes the same mistake with each posting.
     facts: dict[str, str]
     if balance.as_of_position != known.last_position:
         kind, facts = "postings_went_back", {}
@@ -102,7 +103,11 @@ def judge(posted: Posted | None, balance: Balance | None, *, read_to: int = 0) -
         }
     else:
         return []
-    return [Difference(kind, balance.account_id, ids, _sum(known), _balance(balance), facts)]
+    return [
+        Difference(
+            kind, balance.account_id, ids, _sum(known), _balance(balance), facts, drifts=bool(facts)
+        )
+    ]
 
 
 def _exact(amount: Decimal) -> str:

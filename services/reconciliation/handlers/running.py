@@ -34,7 +34,7 @@ LEASE = "reconciliation"
 STEP_SECONDS = 60.0
 """The longest one page or one batch of looks may take."""
 LARGEST_LOOKS = 3
-"""Looks after which a suspect counts as in flight when each look has found other differences."""
+"""Looks after which a suspect counts as in flight when each look has found other differences, unless these drift."""
 RUN_DAYS = 90
 """Retention of runs, which operators list."""
 CLOSED_DAYS = 90
@@ -62,6 +62,10 @@ class _NextPage:
 
 def _qualified(comparison: Comparison, name: str) -> str:
     return f"{comparison.name}.{name}"
+
+
+def _fingerprints(found: Sequence[Difference]) -> frozenset[str]:
+    return frozenset(one.fingerprint for one in found)
 
 
 class Reconciler:
@@ -248,9 +252,11 @@ class Reconciler:
         comparison = self._comparisons[suspected.comparison]
         looked = await comparison.look(keys, time.time() + STEP_SECONDS)
         async with self._fenced(term) as connection:
-            await self._conclude(connection, run, suspected, looked)
+            in_flight = await self._conclude(connection, run, suspected, looked)
             crash_point("reconciliation.settling")
         crash_point("reconciliation.settled")
+        if in_flight:
+            self._log.info("suspects_in_flight", comparison=comparison.name, keys=in_flight)
 
     async def _conclude(
         self,
@@ -258,30 +264,43 @@ class Reconciler:
         run: Run,
         suspected: Suspects,
         looked: Mapping[str, Finding],
-    ) -> None:
+    ) -> Sequence[str]:
         """Record the differences that two looks in a row have found alike. Suspects that changed between the looks, or
         are in flight, are looked at again.
+
+        Returns:
+            The keys that end as in flight.
         """
         name = suspected.comparison
         settled: dict[str, Sequence[Difference]] = {}
         again: dict[str, frozenset[str]] = {}
-        in_flight = 0
+        in_flight: list[str] = []
         for suspect in suspected.due:
             finding = looked.get(suspect.key, [])
             if finding is EVIDENCE_GONE:
                 continue  # rows stay until an operator explains them
-            found = frozenset(() if finding is IN_FLIGHT else (d.fingerprint for d in finding))
-            if finding is not IN_FLIGHT and found <= suspect.found:
+            if finding is IN_FLIGHT:
+                if suspect.looks < 1:
+                    again[suspect.key] = frozenset()
+                else:
+                    in_flight.append(suspect.key)
+                continue
+            drifting = [one.by_kind() if one.drifts else one for one in finding]
+            found, found_drifting = _fingerprints(finding), _fingerprints(drifting)
+            if found <= suspect.found:
                 settled[suspect.key] = finding
-            elif suspect.looks < (1 if finding is IN_FLIGHT else LARGEST_LOOKS):
-                again[suspect.key] = found
+            elif suspect.looks < LARGEST_LOOKS:
+                again[suspect.key] = found | found_drifting
+            elif found_drifting <= suspect.found:
+                settled[suspect.key] = drifting
             else:
-                in_flight += 1
+                in_flight.append(suspect.key)
         done = [suspect.key for suspect in suspected.due if suspect.key not in again]
         await differences.settle(connection, name, settled)
         await suspects.remove(connection, name, done)
         await suspects.look_again(connection, run.run_id, name, again, self._grace_seconds)
-        await runs.count(connection, run.run_id, in_flight=in_flight)
+        await runs.count(connection, run.run_id, in_flight=len(in_flight))
+        return in_flight
 
     async def _finish(self, term: Term, run: Run, outcome: Outcome) -> None:
         async with self._fenced(term) as connection:

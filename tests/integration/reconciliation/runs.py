@@ -9,7 +9,7 @@ from uuid import UUID
 from libs.contracts.operating.differences import DifferenceState
 from libs.persistence.engine import Database
 from libs.persistence.leadership import leadership
-from services.reconciliation.handlers.comparison import Scan
+from services.reconciliation.handlers.comparison import Comparison, Scan
 from services.reconciliation.handlers.running import LEASE, Reconciler
 from services.reconciliation.models import Difference, Finding, Scanned
 from services.reconciliation.repository import runs
@@ -65,7 +65,7 @@ class Steps:
             return await self._reconciler.step(term)
 
 
-def reconciler(database: Database, *hands: Hand, **changes: float) -> Steps:
+def reconciler(database: Database, *hands: Comparison, **changes: float) -> Steps:
     seconds = {
         "run_seconds": 3600.0,
         "run_limit_seconds": 3600.0,
@@ -80,7 +80,7 @@ async def request(database: Database, cause: str = "test") -> UUID:
         return await runs.request_run(connection, cause)
 
 
-async def completed(database: Database, hand: Hand, **changes: float) -> Run:
+async def completed(database: Database, hand: Comparison, **changes: float) -> Run:
     """A whole run from now on."""
     run_id = await request(database)
     steps = reconciler(database, hand, **changes)

@@ -17,6 +17,7 @@ from services.reconciliation.models import IN_FLIGHT, Finding
 from services.reconciliation.ports import Balance, DepositLoad, Page, Posting
 from services.reconciliation.repository import postings
 from services.reconciliation.repository.postings import WirePostings
+from tests.integration.reconciliation.runs import completed, listed
 from tests.integration.tables import execute, rows
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -162,6 +163,23 @@ async def test_a_balance_that_is_off_is_the_same_difference_after_further_postin
     [third] = await look(database, bank)
 
     assert fingerprints(first) == fingerprints(second) != fingerprints(third)
+
+
+async def test_a_balance_that_drifts_with_every_posting_is_listed(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    bank.wrong = Decimal("5.00")
+
+    def count_twice() -> None:
+        bank.post("1.00")
+        bank.wrong += Decimal("1.00")
+
+    bank.before_postings = count_twice
+    comparison = BalanceComparison(Books(database, bank, page_size=PAGE), bank, page_size=PAGE)
+
+    run = await completed(database, comparison)
+
+    assert (run.in_flight, [one.kind for one in await listed(database)]) == (0, ["balance"])
 
 
 async def test_a_posting_between_the_two_readings_is_no_difference(database: Database) -> None:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 
 import pytest
+from structlog.testing import capture_logs
 
 from libs.cli import differences as command_line
 from libs.cli import pages
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost
 from services.reconciliation.handlers import turns
-from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Finding, Scanned
+from services.reconciliation.models import (
+    EVIDENCE_GONE,
+    IN_FLIGHT,
+    Difference,
+    Finding,
+    Scanned,
+)
 from services.reconciliation.repository import differences, runs
 from tests.integration.reconciliation.operating import asking
 from tests.integration.reconciliation.runs import (
@@ -24,6 +32,21 @@ from tests.integration.reconciliation.runs import (
 )
 from tests.integration.tables import execute, rows
 from tests.support.waiting import eventually
+
+
+class Drifting(Hand):
+    """Its key `a` is off by `step` more at each look."""
+
+    step = 0
+    off_by = 1
+
+    async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
+        self.off_by += self.step
+        facts = {"off_by": self.off_by}
+        self.findings["a"] = [
+            Difference("hand_differs", "a", {"id": "a"}, {}, facts, facts, drifts=True)
+        ]
+        return await super().look(keys, deadline)
 
 
 async def test_what_differs_at_both_looks_is_a_row_until_a_run_no_longer_finds_it(
@@ -76,6 +99,38 @@ async def test_what_differs_in_another_way_at_each_look_is_in_flight(database: D
     [run] = await rows(database, "SELECT outcome, in_flight FROM run WHERE run_id = :id", id=run_id)
     assert run == ("complete", 1)
     assert await listed(database, closed=True) == []
+
+
+async def test_what_drifts_at_every_look_is_recorded_by_its_kind_and_explained_while_it_drifts(
+    database: Database,
+) -> None:
+    hand = Drifting(a=differs("a"))
+    hand.step = 1
+
+    first = await completed(database, hand)
+    [row] = await listed(database)
+    second = await completed(database, hand)
+    [same] = await listed(database)
+    async with database.transaction() as connection:
+        await differences.explain(connection, same.difference_id, "known", "ada")
+    await completed(database, hand)
+    still_explained = await listed(database)
+    hand.step = 0
+    await completed(database, hand)
+    [stands] = await listed(database)
+
+    assert [(run.in_flight, run.differing) for run in (first, second)] == [(0, 1)] * 2
+    assert (same.difference_id, same.revision) == (row.difference_id, row.revision)
+    assert still_explained == []
+    assert stands.difference_id != row.difference_id
+
+
+async def test_what_ends_as_in_flight_is_named_in_the_log(database: Database) -> None:
+    with capture_logs() as logs:
+        await completed(database, Hand(a=IN_FLIGHT, b=[], c=IN_FLIGHT))
+
+    [named] = [one for one in logs if one["event"] == "suspects_in_flight"]
+    assert (named["comparison"], named["keys"]) == ("hand", ["a", "c"])
 
 
 async def test_what_has_become_another_difference_is_one_when_it_stays(database: Database) -> None:
