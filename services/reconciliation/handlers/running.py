@@ -149,7 +149,9 @@ class Reconciler:
                 return self._poll_seconds
             age = await runs.age_seconds(connection, run.run_id)
             positions = await runs.scans(connection)
-            is_late = age > self._run_limit_seconds
+            # A run that began in the future began before PostgreSQL's clock was set back: how long it has taken is not
+            # known. The clock may be corrected by a little.
+            is_late = not -self._grace_seconds <= age <= self._run_limit_seconds
             standing = positions.get(runs.STANDING)
             if standing is not None and not standing.is_done and not is_late:
                 await runs.add_standing(connection, run.run_id, standing.next_after)
@@ -229,7 +231,14 @@ class Reconciler:
         """See `suspects.find_due`. Those of comparisons that only another release knows are left to that release."""
         names = self._comparisons.keys() - paused.keys()
         async with self._database.transaction() as connection:
-            return await suspects.find_due(connection, run.run_id, LOOK_AT_ONCE, names)
+            return await suspects.find_due(
+                connection,
+                run.run_id,
+                LOOK_AT_ONCE,
+                names,
+                # Twice the pause between two looks: the clock may be corrected by a little.
+                longest_seconds=2 * self._grace_seconds,
+            )
 
     async def _look_again(self, term: Term, run: Run, paused: Mapping[str, float]) -> float:
         """Look at suspects that are due, or end the run when none is left; how long to wait before the next step.

@@ -10,7 +10,13 @@ from services.reconciliation.tables import feed_watch as table
 
 _INSERT = insert(table)
 _SEEN = _INSERT.excluded
-_STANDS_STILL = and_(table.c.position == _SEEN.position, table.c.is_behind, _SEEN.is_behind)
+_STANDS_STILL = and_(
+    table.c.position == _SEEN.position,
+    table.c.is_behind,
+    _SEEN.is_behind,
+    # One since the future was seen before PostgreSQL's clock was set back: the time is taken anew.
+    table.c.since <= func.clock_timestamp(),
+)
 _WATCH = _INSERT.on_conflict_do_update(
     index_elements=[table.c.feed],
     set_={

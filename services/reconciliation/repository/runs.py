@@ -39,6 +39,8 @@ from services.reconciliation.tables import run as table
 
 _NOW = func.clock_timestamp()
 _COMPLETE = table.c.outcome == "complete"
+# A run that ended in the future ended before PostgreSQL's clock was set back, by an unknown time: it is left out.
+_HAS_ENDED = table.c.finished_at <= _NOW
 _WAITS = table.c.started_at.is_(None)
 _IS_UNDER_WAY = and_(table.c.started_at.is_not(None), table.c.finished_at.is_(None))
 _ONLY_ONE_WAITS: list[ColumnElement[bool]] = [literal_column("(true)")]
@@ -83,7 +85,7 @@ _REQUEST_DUE = (
             not_(
                 exists().where(
                     _COMPLETE,
-                    table.c.finished_at > _NOW - bindparam("pause", type_=Interval),
+                    table.c.finished_at.between(_NOW - bindparam("pause", type_=Interval), _NOW),
                 )
             ),
             not_(exists().where(table.c.finished_at.is_(None))),
@@ -130,7 +132,7 @@ _AGE = select(cast(func.extract("epoch", _NOW - table.c.started_at), Double)).wh
 )
 _LAST_COMPLETE = (
     select(cast(func.extract("epoch", _NOW - table.c.finished_at), Double), table.c.in_flight)
-    .where(_COMPLETE)
+    .where(_COMPLETE, _HAS_ENDED)
     .order_by(table.c.finished_at.desc())
     .limit(1)
 )
@@ -154,7 +156,7 @@ _FORGET_NAMED_SCANS = _FORGET_SCANS.where(
 )
 _last_ended = (
     select(table.c.run_id, table.c.outcome, table.c.finished_at)
-    .where(table.c.finished_at.is_not(None))
+    .where(_HAS_ENDED)
     .order_by(table.c.finished_at.desc())
     .limit(1)
     .subquery()
@@ -163,7 +165,10 @@ _WAS_SCANNING = select(
     exists().where(
         scan.c.run_id == _last_ended.c.run_id,
         _last_ended.c.outcome == "gave_up",
-        scan.c.advanced_at > _last_ended.c.finished_at - bindparam("pause", type_=Interval),
+        scan.c.advanced_at.between(
+            _last_ended.c.finished_at - bindparam("pause", type_=Interval),
+            _last_ended.c.finished_at,
+        ),
     )
 )
 
@@ -287,7 +292,7 @@ async def page(connection: AsyncConnection, query: ListPage) -> list[Run]:
 
 
 async def age_seconds(connection: AsyncConnection, run_id: UUID) -> float:
-    """Since it began, by the database's clock."""
+    """Since it began, by the database's clock; negative where that was set back meanwhile."""
     return float((await connection.execute(_AGE, {"id": run_id})).scalar_one())
 
 
@@ -295,7 +300,7 @@ async def last_complete(connection: AsyncConnection) -> LastRun:
     row = (await connection.execute(_LAST_COMPLETE)).first()
     if row is not None:
         return LastRun(*row)
-    return LastRun((await connection.execute(_FIRST_REQUEST)).scalar_one() or 0.0, 0)
+    return LastRun(max(0.0, (await connection.execute(_FIRST_REQUEST)).scalar_one() or 0.0), 0)
 
 
 async def finish(connection: AsyncConnection, run_id: UUID, outcome: Outcome) -> None:

@@ -141,15 +141,27 @@ async def add_of_several(connection: AsyncConnection, keys: Sequence[tuple[str, 
 
 
 async def find_due(
-    connection: AsyncConnection, run_id: UUID, limit: int, comparisons: Iterable[str]
+    connection: AsyncConnection,
+    run_id: UUID,
+    limit: int,
+    comparisons: Iterable[str],
+    *,
+    longest_seconds: float,
 ) -> Suspects | None:
-    """Those of one of the comparisons, the one whose suspect has been due longest; None when none is left."""
+    """Those of one of the comparisons, the one whose suspect has been due longest; None when none is left.
+
+    Args:
+        longest_seconds: for which a suspect may wait. One that is due later got its time before PostgreSQL's clock was
+            set back: it is due now.
+    """
     values = {"limit": limit, "comparisons": list(comparisons), "of_run": run_id}
     rows = (await connection.execute(_DUE, values)).all()
     if not rows:
         return None
     due = [
-        Suspect(row.key, row.looks, frozenset(row.found)) for row in rows if row.wait_seconds <= 0
+        Suspect(row.key, row.looks, frozenset(row.found))
+        for row in rows
+        if not 0 < row.wait_seconds <= longest_seconds
     ]
     return Suspects(rows[0].comparison, due, max(0.0, rows[0].wait_seconds))
 

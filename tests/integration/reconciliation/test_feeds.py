@@ -104,3 +104,17 @@ async def test_a_live_feed_that_went_back_is_the_same_difference_at_every_look(
 
     assert (first.kind, second.kind) == ("feed_went_back", "feed_went_back")
     assert first.fingerprint == second.fingerprint
+
+
+async def test_a_feed_that_was_seen_before_the_clock_was_set_back_is_seen_to_stand_still(
+    database: Database,
+) -> None:
+    feeds = FakeFeeds(5, 7)
+    await kinds(database, feeds)
+    await execute(database, "UPDATE feed_watch SET since = since + interval '1 day'")
+
+    first = await kinds(database, feeds)
+    await pass_time(database)
+    later = await kinds(database, feeds)
+
+    assert (first, later) == ([], ["feed_stands_still"])

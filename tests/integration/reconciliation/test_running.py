@@ -34,6 +34,11 @@ from tests.integration.tables import execute, rows
 from tests.support.waiting import eventually
 
 
+async def last_complete(database: Database) -> float:
+    async with database.transaction() as connection:
+        return (await runs.last_complete(connection)).seconds_ago
+
+
 class Drifting(Hand):
     """Its key `a` is off by `step` more at each look."""
 
@@ -238,6 +243,61 @@ async def test_what_was_closed_long_ago_is_deleted_and_a_standing_explanation_is
 
     assert {row.subject for row in recent} == {"open", "gone", "known", "was_known"}
     assert {row.subject for row in await listed(database, closed=True)} == {"open", "known"}
+
+
+SET_BACK = (
+    "UPDATE run SET requested_at = requested_at + interval '1 day', started_at = started_at + interval '1 day',"
+    " finished_at = finished_at + interval '1 day'"
+)
+"""As runs look after PostgreSQL's clock was set back by a day."""
+
+
+async def test_a_run_begins_although_the_last_one_ended_before_the_clock_was_set_back(
+    database: Database,
+) -> None:
+    hand = Hand(a=[])
+    await completed(database, hand)
+    await execute(database, SET_BACK)
+    hand.scanned.clear()
+
+    await reconciler(database, hand).step()
+
+    assert hand.scanned == [None]
+
+
+async def test_a_run_that_ended_before_the_clock_was_set_back_is_not_the_last_one(
+    database: Database,
+) -> None:
+    hand = Hand(a=[])
+    await completed(database, hand)
+    await execute(database, "UPDATE run SET finished_at = finished_at - interval '2 h'")
+    earlier = await last_complete(database)
+    await completed(database, hand)
+    await execute(database, f"{SET_BACK} WHERE finished_at > clock_timestamp() - interval '1 h'")
+
+    last = await last_complete(database)
+    await execute(database, SET_BACK)
+    unknown = await last_complete(database)
+
+    assert 7200 <= earlier <= last < 7300
+    assert unknown == 0
+
+
+async def test_a_run_that_began_before_the_clock_was_set_back_is_given_up(
+    database: Database,
+) -> None:
+    hand = Hand(a=differs("a"))
+    run_id = await request(database)
+    steps = reconciler(database, hand, grace_seconds=30)
+    await steps.step()
+    await execute(database, SET_BACK)
+
+    await steps.step()
+
+    async with database.transaction() as connection:
+        run = await runs.find(connection, run_id)
+    assert run is not None
+    assert run.outcome == "gave_up"
 
 
 async def test_a_run_goes_on_from_its_last_page_in_another_process(database: Database) -> None:
