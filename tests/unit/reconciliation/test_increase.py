@@ -14,7 +14,7 @@ from increase import AsyncIncrease
 from increase.types import Entity
 from increase.types.entity import CorporationBeneficialOwner
 
-from libs.contracts.errors import ProviderError
+from libs.contracts.wires import WireState
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.client import IncreaseClient
@@ -29,6 +29,7 @@ from services.reconciliation.handlers.holders import (
     lists_with_holders,
 )
 from services.reconciliation.handlers.parties import of_identity
+from services.reconciliation.handlers.wires import WireSides, judge
 from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire, ProviderList
 from tests.support.increase_bank import kinds
@@ -164,19 +165,29 @@ async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: Bank) -> No
     assert (listed.transaction_id, listed.state) == (transaction_id, "returned")
 
 
-async def test_a_wire_of_ours_in_a_status_of_a_later_release_cannot_be_compared(
+async def test_a_wire_of_ours_in_a_status_of_a_later_release_differs_and_others_are_compared(
     provider: Provider, increase: IncreaseClient
 ) -> None:
-    theirs = wire_transfer(None) | {"status": "of_a_later_release"}
-    ours = wire_transfer(uuid4()) | {"status": "of_a_later_release"}
-    provider.answers = [shows({"data": [theirs]}), shows({"data": [theirs, ours]})]
-    records = lists.wires(increase)
+    new, known = uuid4(), uuid4()
+    rows = [wire_transfer(new) | {"status": "of_a_later_release"}, wire_transfer(known)]
+    provider.answers = [shows({"data": rows})]
 
-    page = await records.page(None, soon())
-    with pytest.raises(ProviderError):
-        await records.page(None, soon())
+    page = await lists.wires(increase).page(None, soon())
+    ours = r.our_wire(
+        state=WireState.SUBMITTED,
+        amount=Decimal("10.50"),
+        sending_account_id="account_1",
+        external_account_id="external_account_1",
+    )
+    found = [judge("w_1", WireSides(ours, one, None, debit_is_known=False)) for one in page.rows]
 
-    assert page.rows == []
+    assert [one.transaction_id for one in page.rows] == [str(new), str(known)]
+    differing, agreeing = found
+    assert agreeing == []
+    assert isinstance(differing, list)
+    assert [(one.kind, (one.theirs or {})["state"]) for one in differing] == [
+        ("wire_state", "of_a_later_release")
+    ]
 
 
 async def test_a_feed_that_applied_nothing_is_behind_once_there_is_an_event(bank: Bank) -> None:

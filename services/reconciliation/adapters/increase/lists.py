@@ -110,12 +110,11 @@ def wires(client: IncreaseClient) -> IncreaseList[Wire, CoreWire]:
 
 
 def _wire(wire: Wire) -> CoreWire:
+    # A status of a later release of Increase is shown as it is: that wire differs, and the others are compared.
     state = STATES.get(wire.status)
-    if state is None:
-        raise ProviderError  # a status of a later release
     return CoreWire(
         transaction_id=wire.idempotency_key or "",
-        state=state.value,
+        state=wire.status if state is None else state.value,
         amount=amount_of(wire.amount),
         account_id=wire.account_id,
         external_account_id=wire.external_account_id or "",
