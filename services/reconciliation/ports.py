@@ -105,8 +105,12 @@ class CoreAccount(msgspec.Struct, frozen=True):
 
 
 class CoreWire(msgspec.Struct, frozen=True):
-    """`return_transaction_id`: of the credit that gave a returned wire's money back; None where core banking does not
-    say it.
+    """A wire under the key of ours.
+
+    Args:
+        return_transaction_id: of the credit that gave a returned wire's money back; None where core banking does not
+            say it.
+        provider_id: core banking's own; None where it has none beside ours.
     """
 
     transaction_id: str
@@ -115,6 +119,7 @@ class CoreWire(msgspec.Struct, frozen=True):
     account_id: str
     external_account_id: str
     return_transaction_id: str | None = None
+    provider_id: str | None = None
 
 
 class Posting(msgspec.Struct, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 
@@ -19,12 +19,17 @@ DEBITED = frozenset({"completed", "returned"})
 """States at core banking in which a wire has been debited. What a return gives back is a posting of its own."""
 
 
+CoreWires = Mapping[str, Sequence[CoreWire]]
+"""By transaction id: one, unless core banking has made several under one key."""
+
+
 @dataclass(frozen=True, slots=True)
 class WireSides:
     """`debit_is_known`: False where the provider's postings cannot be read.
 
     Args:
         came_back: under the transaction id that core banking names as that of the return.
+        provider_ids: of all wires under the transaction id, where core banking has several; `theirs` is one of them.
     """
 
     ours: RecordedWire | None
@@ -32,6 +37,7 @@ class WireSides:
     debit: WirePostings | None
     debit_is_known: bool = True
     came_back: WirePostings | None = None
+    provider_ids: Sequence[str] = ()
 
 
 class WireComparison:
@@ -66,7 +72,7 @@ class WireComparison:
 
     async def _theirs(self, after: str | None, deadline: float) -> Scanned:
         page = await self._core.page(after, deadline)
-        theirs = {wire.transaction_id: wire for wire in page.rows}
+        theirs = _by_transaction_id(page.rows)
         ours = await self._payments.wires(list(theirs), deadline)
         return await self._scanned(ours, theirs, list(theirs), page.next_after, deadline)
 
@@ -90,43 +96,41 @@ class WireComparison:
         theirs = await self._core_wires(ids, deadline)
         return await self._with_postings(ours, theirs, ids, deadline)
 
-    async def _core_wires(self, ids: Sequence[str], deadline: float) -> dict[str, CoreWire]:
-        return {wire.transaction_id: wire for wire in await self._core.by_ids(ids, deadline)}
+    async def _core_wires(self, ids: Sequence[str], deadline: float) -> CoreWires:
+        return _by_transaction_id(await self._core.by_ids(ids, deadline))
 
     async def _with_postings(
         self,
         ours: Mapping[str, RecordedWire],
-        theirs: Mapping[str, CoreWire],
+        theirs: CoreWires,
         ids: Sequence[str],
         deadline: float,
     ) -> dict[str, WireSides]:
+        sides = {one: _sides(ours.get(one), theirs.get(one, [])) for one in ids}
         if self._books is None:
-            return {
-                one: WireSides(ours.get(one), theirs.get(one), None, debit_is_known=False)
-                for one in ids
-            }
+            return sides
         # A wire's debit is one commit with its completion at the bank, and the credit with its return: read after the
         # wire, they are there.
         await self._books.catch_up(deadline)
         debits = await self._books.debits(ids)
         named = {
-            key: wire.return_transaction_id
-            for key, wire in theirs.items()
-            if wire.return_transaction_id is not None
+            key: side.theirs.return_transaction_id
+            for key, side in sides.items()
+            if side.theirs is not None and side.theirs.return_transaction_id is not None
         }
         returns = await self._books.returns(list(named.values())) if named else {}
         came_back = {key: returns.get(return_id) for key, return_id in named.items()}
         return {
-            one: WireSides(
-                ours.get(one), theirs.get(one), debits.get(one), came_back=came_back.get(one)
+            key: replace(
+                side, debit=debits.get(key), debit_is_known=True, came_back=came_back.get(key)
             )
-            for one in ids
+            for key, side in sides.items()
         }
 
     async def _scanned(
         self,
         ours: Mapping[str, RecordedWire],
-        theirs: Mapping[str, CoreWire],
+        theirs: CoreWires,
         ids: Sequence[str],
         next_after: str | None,
         deadline: float,
@@ -136,6 +140,26 @@ class WireComparison:
         return Scanned(len(ids), suspects(findings), next_after)
 
 
+def _by_transaction_id(wires: Sequence[CoreWire]) -> CoreWires:
+    found: dict[str, list[CoreWire]] = {}
+    for wire in wires:
+        found.setdefault(wire.transaction_id, []).append(wire)
+    return found
+
+
+def _sides(ours: RecordedWire | None, theirs: Sequence[CoreWire]) -> WireSides:
+    """Without their postings."""
+    provider_ids = sorted({wire.provider_id for wire in theirs if wire.provider_id is not None})
+    return WireSides(
+        ours,
+        # Of several the one that was made first: a list begins with the newest.
+        theirs[-1] if theirs else None,
+        None,
+        debit_is_known=False,
+        provider_ids=provider_ids if len(provider_ids) > 1 else (),
+    )
+
+
 def judge(transaction_id: str, sides: WireSides) -> Finding:
     """The rules.
 
@@ -143,7 +167,7 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     |---|---|
     | none | none |
     | pending, its command open, and a send begun or the wire there | in flight: not compared |
-    | accepted | the wire, in the same state, with the same amount and accounts |
+    | accepted | the wire, once, in the same state, with the same amount and accounts |
     | pending, rejected or canceled, and never accepted | none |
 
     A sender who was answered with success has an accepted wire, a sender who was refused has none at the bank. Where
@@ -155,6 +179,8 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     if ours is not None and _is_in_flight(ours, theirs):
         return IN_FLIGHT
     kinds = _kinds_of_wire(ours, theirs)
+    if ours is not None and sides.provider_ids:
+        kinds.append("wire_unknown_to_us")
     if sides.debit_is_known:
         kinds += _kinds_of_debit(theirs, sides.debit)
         kinds += _kinds_of_return(theirs, sides.came_back)
@@ -264,6 +290,8 @@ def _their_side(sides: WireSides) -> Side:
             "account_id": wire.account_id,
             "external_account_id": wire.external_account_id,
         }
+    if sides.provider_ids:
+        side |= {"wires": list(sides.provider_ids)}
     if debit is not None:
         side |= {"postings": debit.postings, "posted": debit.amount}
         # Only where it differs: explanations of other differences hold as long as the side stays the same.

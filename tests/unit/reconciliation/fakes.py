@@ -10,9 +10,11 @@ from typing import Any, Generic, TypeVar
 
 from libs.contracts.reconciliation import (
     AnsweredCommand,
+    Contradiction,
     Holder,
     RecordedCustomer,
     RecordedExternalAccount,
+    RecordedWire,
 )
 from services.reconciliation.handlers.comparison import LOOK_AT_ONCE, Comparison
 from services.reconciliation.models import Finding
@@ -50,6 +52,27 @@ class FakeList(Generic[RowT]):
     async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> list[RowT]:
         owned: Any = self.rows
         return [row for row in owned if row.customer_id in customer_ids]
+
+
+class FakePayments:
+    """See `ports.Payments`, of these wires and no contradictions."""
+
+    def __init__(self, *held: RecordedWire) -> None:
+        self._held = {wire.transaction_id: wire for wire in held}
+
+    async def page_of_wires(self, after: str | None, deadline: float) -> Page[RecordedWire]:
+        return Page(list(self._held.values()), None)
+
+    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, RecordedWire]:
+        return {one: self._held[one] for one in ids if one in self._held}
+
+    async def contradictions_after(self, after: int, deadline: float) -> Sequence[Contradiction]:
+        return []
+
+    async def contradictions(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, Contradiction]:
+        return {}
 
 
 @dataclass

@@ -29,7 +29,7 @@ from services.reconciliation.handlers.holders import (
     lists_with_holders,
 )
 from services.reconciliation.handlers.parties import of_identity
-from services.reconciliation.handlers.wires import WireSides, judge
+from services.reconciliation.handlers.wires import WireComparison, WireSides, judge
 from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire, ProviderList
 from tests.support.increase_bank import kinds
@@ -45,7 +45,14 @@ from tests.support.increase_clients import (
 from tests.unit.providers.conftest import Provider, provider, session
 from tests.unit.providers.increase.conftest import increase, shows, wire_transfer
 from tests.unit.reconciliation import records as r
-from tests.unit.reconciliation.fakes import DIGEST, FakeList, FakeOnboarding, compared, soon
+from tests.unit.reconciliation.fakes import (
+    DIGEST,
+    FakeList,
+    FakeOnboarding,
+    FakePayments,
+    compared,
+    soon,
+)
 
 __all__ = ["increase", "provider", "session"]
 
@@ -119,6 +126,7 @@ async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Ban
 
     listed = await all_of(records)
     [found] = await records.by_ids([ids[0], str(uuid4())], soon())
+    [made] = (await bank.sdk.wire_transfers.list(idempotency_key=ids[0])).data
 
     assert [wire.transaction_id for wire in listed] == ids[::-1]
     assert found == CoreWire(
@@ -127,6 +135,7 @@ async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Ban
         amount=Decimal("12.34"),
         account_id=account_id,
         external_account_id=external_account_id,
+        provider_id=made.id,
     )
 
 
@@ -187,6 +196,30 @@ async def test_a_wire_of_ours_in_a_status_of_a_later_release_differs_and_others_
     assert isinstance(differing, list)
     assert [(one.kind, (one.theirs or {})["state"]) for one in differing] == [
         ("wire_state", "of_a_later_release")
+    ]
+
+
+async def test_a_second_wire_under_one_key_is_a_difference_that_has_both_ids(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    key = uuid4()
+    first, second = (wire_transfer(key, id=f"wire_transfer_{n}") for n in (1, 2))
+    provider.answers = [shows({"data": [second, first]})] * 4
+    ours = r.our_wire(
+        transaction_id=str(key),
+        state=WireState.SUBMITTED,
+        amount=Decimal("10.50"),
+        sending_account_id="account_1",
+        external_account_id="external_account_1",
+    )
+    comparison = WireComparison(FakePayments(ours), lists.wires(increase), None, page_size=100)
+
+    found = await compared(comparison)
+
+    [finding] = found.values()
+    assert isinstance(finding, list)
+    assert [(one.kind, (one.theirs or {})["wires"]) for one in finding] == [
+        ("wire_unknown_to_us", ["wire_transfer_1", "wire_transfer_2"])
     ]
 
 

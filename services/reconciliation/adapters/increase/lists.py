@@ -118,6 +118,7 @@ def _wire(wire: Wire) -> CoreWire:
         amount=amount_of(wire.amount),
         account_id=wire.account_id,
         external_account_id=wire.external_account_id or "",
+        provider_id=wire.id,
     )
 
 
