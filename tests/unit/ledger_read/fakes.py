@@ -1,4 +1,4 @@
-"""In place of onboarding: answers queries out of a table, as its rows are scoped."""
+"""In place of onboarding, which answers queries out of a table, as its rows are scoped; and of stored loads."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
 from libs.contracts.errors import NotFound
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
@@ -16,9 +17,24 @@ from libs.contracts.ownership import (
     ListOwnedAccounts,
 )
 from libs.contracts.principal import Family, Principal
+from services.ledger_read.deposit_loads import DepositLoads
+from services.ledger_read.models import DepositLoad, Page
 
 PARTNER = Principal("t_1", "Partner One", Family.PARTNER, "sub_1")
 CUSTOMER = Principal("t_1", "Partner One", Family.CUSTOMER, "sub_2", "c_1")
+
+
+class NoLoads(DepositLoads):
+    """None is stored, and none is kept."""
+
+    def __init__(self) -> None:
+        pass
+
+    async def add(self, load: DepositLoad) -> None:
+        pass
+
+    async def page(self, command: ListDepositLocations) -> Page[DepositLocation]:
+        return Page([], 0, None)
 
 
 @dataclass

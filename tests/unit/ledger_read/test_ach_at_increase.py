@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
-from libs.contracts.ach import AchRequest
+from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.errors import ProviderError
 from libs.providers.increase.client import IncreaseClient
 from services.ledger_read.adapters.increase.ach_transfers import retrieve_ach_transfer
-from services.ledger_read.adapters.increase.ledger import to_ach_request
+from services.ledger_read.adapters.increase.ledger import IncreaseLedger, to_ach_request
+from services.ledger_read.adapters.increase.reading import Reader
+from tests.unit.ledger_read.fakes import NoLoads
 from tests.unit.providers.conftest import Provider, provider, session, soon
 from tests.unit.providers.increase.conftest import increase, shows
 
@@ -65,3 +67,16 @@ async def test_a_transfer_without_a_value_that_is_used_is_not_read(
 
     with pytest.raises(ProviderError):
         await read(increase)
+
+
+async def test_requests_of_one_second_are_in_the_descending_order_of_their_ids(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    newer = TRANSFER | {"id": "ach_transfer_0", "created_at": "2026-03-02T15:00:01Z"}
+    of_one_second = [TRANSFER | {"id": f"ach_transfer_{one}"} for one in "acb"]
+    provider.answers = [shows({"data": [newer, *of_one_second], "next_cursor": None})]
+    ledger = IncreaseLedger(Reader(increase), NoLoads())
+
+    found = await ledger.ach_requests(ListAchRequests(account_id="account_1"), soon())
+
+    assert [one.reference_id.removeprefix("ach_transfer_") for one in found] == [*"0cba"]

@@ -92,6 +92,8 @@ class IncreaseLedger:
             )
             if any(transfer.account_id != account_id for transfer in found):
                 raise self._reader.broken("list_ach", "of another account")
+        # Increase's times are whole seconds, and it says no order within one.
+        found.sort(key=lambda transfer: (transfer.created_at, transfer.id), reverse=True)
         return [to_ach_request(transfer) for transfer in found]
 
     async def statements(self, command: ListStatements, deadline: float) -> list[Statement]:
