@@ -33,7 +33,7 @@ from services.ledger_read.adapters.increase.ach_transfers import (
     list_ach_transfers,
     retrieve_ach_transfer,
 )
-from services.ledger_read.adapters.increase.periods import last_day
+from services.ledger_read.adapters.increase.periods import first_day, last_day
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.adapters.refused_reads import NotKnown
 from services.ledger_read.deposit_loads import DepositLoads
@@ -333,7 +333,7 @@ def statement_id_of(statement_id: str) -> UUID:
 
 
 def to_period(statement: AccountStatement) -> StatementPeriod:
-    start = statement.statement_period_start.astimezone(UTC).date()
+    start = first_day(statement.statement_period_start)
     end = last_day(statement.statement_period_end)
     return StatementPeriod(
         statement_id=str(statement_id_of(statement.id)),
