@@ -12,7 +12,8 @@ from pydantic import AfterValidator, BeforeValidator
 
 NEW_YORK = ZoneInfo("America/New_York")
 FIRST_DAY = date(2000, 1, 1)
-LAST_DAY = date(2199, 12, 31)
+LAST_DAY = date(2100, 12, 31)
+"""The library knows no holidays after it."""
 
 SATURDAY = 5
 DAY = timedelta(days=1)

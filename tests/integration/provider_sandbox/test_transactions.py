@@ -146,7 +146,7 @@ async def test_interest_of_this_year_is_shown_with_its_yield_and_the_bank_has_pa
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"settled_at": "2199-01-01T00:00:00Z"},
+        {"settled_at": "2099-01-01T00:00:00Z"},
         {"settled_at": "2025-01-01T00:00:00"},
         {"settled_at": "0001-01-01T00:00:00Z"},
         {"settled_at": 5},

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from services.provider_sandbox.calendar import (
+    FIRST_DAY,
+    LAST_DAY,
+    SATURDAY,
     Day,
     Moment,
     day_of,
@@ -13,6 +16,11 @@ from services.provider_sandbox.calendar import (
     latest_business_day,
     midnight,
 )
+
+
+def weekdays_of(year: int) -> list[date]:
+    days = (date(year, 1, 1) + timedelta(number) for number in range(365))
+    return [day for day in days if day.weekday() < SATURDAY]
 
 
 @pytest.mark.parametrize(
@@ -32,6 +40,8 @@ from services.provider_sandbox.calendar import (
         ("2025-03-08", False),
         ("2025-03-09", False),
         ("2025-03-10", True),
+        ("2100-07-05", False),
+        ("2100-11-25", False),
     ],
 )
 def test_business_days_are_those_of_the_federal_reserve(day: str, is_open: bool) -> None:
@@ -41,6 +51,14 @@ def test_business_days_are_those_of_the_federal_reserve(day: str, is_open: bool)
 def test_the_latest_business_day_reaches_back_over_a_long_weekend() -> None:
     assert latest_business_day(date(2021, 7, 5)) == date(2021, 7, 2)
     assert latest_business_day(date(2021, 7, 6)) == date(2021, 7, 6)
+
+
+def test_the_holidays_of_every_year_that_has_days_are_known() -> None:
+    years = range(FIRST_DAY.year, LAST_DAY.year + 1)
+
+    without = [year for year in years if all(map(is_business_day, weekdays_of(year)))]
+
+    assert without == []
 
 
 @pytest.mark.parametrize(
@@ -58,7 +76,7 @@ def test_a_day_begins_at_midnight_in_new_york(day: date, begins: datetime) -> No
 
 
 @pytest.mark.parametrize(
-    "wrong", ["20250309", "2025-3-9", "2025-02-30", "1999-12-31", "2200-01-01", "", 1, None]
+    "wrong", ["20250309", "2025-3-9", "2025-02-30", "1999-12-31", "2101-01-01", "", 1, None]
 )
 def test_nothing_else_is_a_day(wrong: object) -> None:
     with pytest.raises(ValidationError):
