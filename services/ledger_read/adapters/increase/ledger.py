@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import time
 from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
@@ -56,6 +57,8 @@ LINK_SECONDS = 15 * 60
 CONFLICT = 409
 RECENT = timedelta(days=7)
 """A load of an earlier day is not Increase's current one."""
+CERTIFICATE = re.compile("[0-9]{1,18}")
+"""A number that `location_id` has room for."""
 SECONDS_BESIDE_A_STORED_LOAD = 2.0
 """For Increase to tell its current load where a stored one is asked for."""
 PATH_SEGMENTS_REFUSED = {".", ".."}
@@ -216,6 +219,8 @@ class IncreaseLedger:
             return None
         locations: dict[int, LoadedLocation] = {}
         for part in found.balances:
+            if CERTIFICATE.fullmatch(part.fdic_certificate_number) is None:
+                raise self._reader.broken("get_intrafi_balance", "a certificate is no number")
             location_id = int(part.fdic_certificate_number)
             place = part.bank_location
             before = locations.get(location_id)
