@@ -6,7 +6,7 @@ ends. A row that is changed, removed or put in between by other means breaks the
 (`libs.contracts.operating.audit_chain`), and `bankside audit verify` names it. Rows cut off at the end leave a whole
 chain behind: the last hash is logged as `audit_head`, to be compared with (`deploy/README.md`).
 
-Entries never hold a sensitive value. Bodies appear as a keyed hash.
+Entries never hold a sensitive value. Bodies without sensitive fields appear as a keyed hash.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Entry:
         action: the operation, or what an operator did, such as `keys.revoke`.
         outcome: `ok`, or the code of the error.
         subject: ids and counts that say to what, none of them sensitive.
-        body_digest: the keyed hash of the request's body.
+        body_digest: the keyed hash of the request's body; None where the body has sensitive fields.
         key: the subscription key that an operator's request was signed with: the operator's own, or a console's.
         browser: where the operator's browser is, by the word of the console.
     """

@@ -43,7 +43,7 @@ async def test_a_write_and_the_key_that_signed_it_are_in_the_audit_without_what_
     assert (entry["action"], entry["outcome"]) == (ONBOARD_CUSTOMER.name, "ok")
     assert (entry["address"], entry["tenant"]) == ("127.0.0.1", "audited")
     assert entry["request_id"] == answer.headers["X-Request-Id"]
-    assert len(entry["body_digest"]) >= 64
+    assert "body_digest" not in entry, "its body has tax numbers"
     assert [entry["action"] for entry in keys] == ["keys.create"]
     assert keys[0]["actor"].startswith("operator:")
     shown = json.dumps([*written, *keys])
