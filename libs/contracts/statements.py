@@ -35,7 +35,10 @@ class StatementFormat(Model):
     format: Literal["pdf"]
     """The format of the document."""
     url: Annotated[
-        str, Field(description="Downloads the document without credentials until it expires")
+        str,
+        Field(
+            description="Downloads the document without credentials until it expires", repr=False
+        ),
     ]
     url_expires_at: f.UtcDateTime
     """When the URL stops working: list again for a new one."""

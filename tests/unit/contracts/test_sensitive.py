@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,6 +12,7 @@ from libs.contracts.customers import OnboardCustomer, UpdateBusiness, UpdatePers
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Command
 from libs.contracts.sensitive import SensitiveShape, open_payload, seal_payload
+from libs.contracts.statements import StatementFormat
 from libs.persistence.sealing import CannotOpen
 from tests.support import people
 from tests.unit.persistence.keys import a_keyring
@@ -80,3 +82,11 @@ def test_no_repr_of_a_command_shows_what_is_sensitive(command: Command) -> None:
     shown = f"{command!r} {command}"
 
     assert not any(secret in shown for secret in (*SECRETS, "datetime.date(1980"))
+
+
+def test_no_repr_of_a_statement_shows_the_link_that_opens_it_without_credentials() -> None:
+    document = StatementFormat(
+        format="pdf", url="https://bank.example/f/secret", url_expires_at=datetime.now(UTC)
+    )
+
+    assert "secret" not in f"{document!r} {document}"
