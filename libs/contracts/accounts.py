@@ -176,7 +176,9 @@ class LinkedExternalAccount(Model):
     bank_name: str
     name_on_account: str
     routing_number: str
-    account_number: Annotated[str, Field(description="The last four digits")]
+    account_number: Annotated[
+        str, Field(description="The last four digits; of a number of less than eight the last half")
+    ]
     primary: bool
 
 

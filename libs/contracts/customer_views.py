@@ -151,7 +151,7 @@ class CustomerExternalBankAccount(Model):
     """Its id: the `external_account_id` of wires."""
     bank_name: str
     account_number: str
-    """The last four digits."""
+    """The last four digits; of a number of less than eight the last half."""
     primary: bool
 
 
@@ -209,5 +209,5 @@ class ExternalAccountEventData(Model):
     name_on_account: str
     routing_number: str
     account_number: str
-    """The last four digits."""
+    """The last four digits; of a number of less than eight the last half."""
     primary: bool

@@ -22,13 +22,6 @@ from services.onboarding.states import overall
 PROVIDER_REFUSED = "provider_refused"
 """The code of the issue of a customer that was denied because a provider would not have it."""
 
-LAST = 4
-
-
-def last_four(number: str) -> str:
-    """What callers and event receivers see of a number; kept in clear beside the sealed one."""
-    return number[-LAST:]
-
 
 class ProviderIssue(msgspec.Struct, frozen=True):
     """Something that verification wants. `detail` is the provider's sentence."""

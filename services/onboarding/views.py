@@ -6,6 +6,7 @@ from typing import Any
 
 from libs.contracts import customer_views as views
 from libs.contracts.customers import CustomerStatus
+from libs.contracts.masking import masked
 from libs.contracts.operating import customers as operating
 from libs.contracts.operating.saga_steps import SagaStep
 from services.onboarding.ids import derived
@@ -16,7 +17,6 @@ from services.onboarding.models import (
     ExternalAccountRecord,
     PersonRecord,
     Verification,
-    last_four,
 )
 
 
@@ -53,7 +53,7 @@ def customer(file: CustomerFile) -> views.Customer:
 def customer_event(file: CustomerFile) -> views.CustomerEventData:
     base = _base(file)
     accounts = [
-        account.model_copy(update={"account_number": last_four(account.account_number)})
+        account.model_copy(update={"account_number": masked(account.account_number)})
         for account in base.pop("accounts")
     ]
     return views.CustomerEventData(**base, accounts=accounts, business=file.customer.business)
@@ -75,7 +75,7 @@ def operator_customer(file: CustomerFile, steps: list[SagaStep]) -> operating.Op
         accounts=[
             operating.OperatorAccount(
                 id=account.account_id,
-                account_number=last_four(account.account_number),
+                account_number=masked(account.account_number),
                 account_group=account.account_group,
                 status=account.status,
             )

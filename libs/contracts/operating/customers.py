@@ -83,7 +83,7 @@ class OperatorAccount(Model):
     id: str
     """The account's id: the `account_id` of other operations."""
     account_number: str
-    """The last four digits only."""
+    """The last four digits; of a number of less than eight the last half."""
     account_group: str
     """What kind of account it is."""
     status: str
@@ -101,7 +101,7 @@ class OperatorExternalAccount(Model):
     name_on_account: str
     routing_number: str
     account_number: str
-    """The last four digits only."""
+    """The last four digits; of a number of less than eight the last half."""
     primary: bool
 
 

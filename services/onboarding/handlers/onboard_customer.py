@@ -7,6 +7,7 @@ from functools import partial
 
 from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
 from libs.contracts.errors import ProviderRefused, Unavailable
+from libs.contracts.masking import masked
 from libs.contracts.result import Result
 from libs.handling.commands import Drive, OutcomeAwaited
 from libs.persistence import inbox_acceptance
@@ -27,7 +28,6 @@ from services.onboarding.models import (
     PersonDetails,
     PersonRecord,
     Verification,
-    last_four,
 )
 from services.onboarding.repository import customers, external_accounts, persons
 from services.onboarding.repository.customer_files import StoredCustomer
@@ -113,7 +113,7 @@ class OnboardCustomerHandler:
         return Application(
             advance=Advance(saga=name, intent=saga.intent(VERIFY_BUSINESS)),
             ein_digests=vault.ein_digests(business.ein),
-            ein_last_four=last_four(business.ein),
+            ein_last_four=masked(business.ein),
             business=vault.seal(business, customers.context_of(name.customer_id)),
             persons=[
                 self._new_person(name, person, number)
@@ -121,7 +121,7 @@ class OnboardCustomerHandler:
             ],
             draft_id=draft_id,
             draft=vault.seal(account, external_accounts.context_of(draft_id)),
-            number_last_four=last_four(account.account_number),
+            number_last_four=masked(account.account_number),
             number_digest=vault.number_digests(account)[0],
         )
 

@@ -12,10 +12,11 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus
 from libs.contracts.exact_json import decode
+from libs.contracts.masking import masked
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.tables import UUID_TYPE
-from services.onboarding.models import CustomerRecord, Verification, last_four
+from services.onboarding.models import CustomerRecord, Verification
 from services.onboarding.repository import verifications
 from services.onboarding.repository.stored import read_stored
 from services.onboarding.repository.tenant_rows import TenantRows, json_of
@@ -157,7 +158,7 @@ class Customers:
             customer,
             _SET_BUSINESS,
             business_json=self._vault.seal(business, context_of(customer.customer_id)),
-            last_four=last_four(business.ein),
+            last_four=masked(business.ein),
         )
 
     async def set_verification(

@@ -24,9 +24,10 @@ from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 from libs.contracts.accounts import LinkedExternalAccount
 from libs.contracts.customers import Address, ExternalBankAccount
 from libs.contracts.exact_json import decode
+from libs.contracts.masking import masked
 from libs.contracts.ownership import ExternalAccountOwner
 from libs.persistence.async_engine import AsyncConnection
-from services.onboarding.models import ExternalAccountRecord, last_four
+from services.onboarding.models import ExternalAccountRecord
 from services.onboarding.repository.stored import read_stored
 from services.onboarding.repository.tenant_rows import (
     TenantRows,
@@ -123,7 +124,7 @@ class ExternalAccounts:
                 "tenant": tenant,
                 "customer_id": customer_id,
                 "details_json": self._vault.seal(account, context_of(draft_id)),
-                "number_last_four": last_four(account.account_number),
+                "number_last_four": masked(account.account_number),
                 "number_digest": self._vault.number_digests(account)[0],
             },
         )

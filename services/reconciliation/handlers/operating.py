@@ -7,6 +7,7 @@ from typing import Any
 
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.ids import id_of, parse_id
+from libs.contracts.masking import masked
 from libs.contracts.operating import differences as contract
 from libs.contracts.operating import search
 from libs.contracts.operating.pages import Listed, Place, cut
@@ -188,11 +189,11 @@ def _difference(one: RecordedDifference) -> contract.OperatorDifference:
 
 
 def _masked(side: Side) -> dict[str, Any] | None:
-    """The side with its account number cut to the last four digits; `reveal` shows it whole."""
+    """The side with its account number masked; `reveal` shows it whole."""
     if side is None:
         return None
     number = side.get(ACCOUNT_NUMBER)
-    return dict(side) if number is None else {**side, ACCOUNT_NUMBER: str(number)[-4:]}
+    return dict(side) if number is None else {**side, ACCOUNT_NUMBER: masked(str(number))}
 
 
 def _run(run: Run) -> contract.ReconciliationRun:

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import insert, update
 
 from libs.contracts.customers import CustomerStatus
+from libs.contracts.masking import masked
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKeys
@@ -22,7 +23,6 @@ from services.onboarding.models import (
     CustomerRecord,
     PersonDetails,
     Verification,
-    last_four,
 )
 from services.onboarding.repository import accounts, customers, persons
 from services.onboarding.repository.store import Store
@@ -64,7 +64,7 @@ async def add_pending(
             saga_id=uuid4(),
             status="pending",
             business=json_of("sealed"),
-            ein_last_four=last_four(business.ein),
+            ein_last_four=masked(business.ein),
         ),
         {"sealed": store.vault.seal(business, customers.context_of(customer_id))},
     )

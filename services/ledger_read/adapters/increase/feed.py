@@ -23,6 +23,7 @@ from libs.contracts.errors import BanksideError, ProviderError
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import decode
 from libs.contracts.ids import parse_id
+from libs.contracts.masking import masked
 from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
 from libs.contracts.principal import SERVICE
@@ -240,7 +241,7 @@ class IncreaseFinancialFeed:
 
         async def resource(holder: AccountHolder) -> tuple[str, Model]:
             account = await self._financial.account(SERVICE, account_id, deadline)
-            shown = dict(account) | {"account_number": account.account_number[-4:]}
+            shown = dict(account) | {"account_number": masked(account.account_number)}
             if kind == "account.opened":
                 shown |= AS_OPENED
             return account_id, AccountEventData(**shown, customer_id=holder.customer_id)
@@ -255,7 +256,7 @@ class IncreaseFinancialFeed:
             await self._named.add(row.account_id, posting)
             heading = await self._postings.heading(row.account_id, deadline)
             shown = dict(posting.to_transaction(heading))
-            shown["account_number"] = heading.account_number[-4:]
+            shown["account_number"] = masked(heading.account_number)
             return posting.transaction_id, TransactionEventData(
                 **shown, account_id=row.account_id, customer_id=holder.customer_id
             )

@@ -10,6 +10,7 @@ from pydantic import Field
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.ach import AchEventData
 from libs.contracts.events import EVENT_TYPES
+from libs.contracts.masking import masked
 from libs.contracts.model import Model
 from libs.contracts.statements import StatementEventData
 from libs.contracts.transactions import TransactionEventData
@@ -18,7 +19,6 @@ from services.ledger_read.adapters.sandbox.financial_answers import (
     Answer,
     Instant,
     Text,
-    last_four,
     read_answer,
 )
 from services.ledger_read.adapters.sandbox.ledger_answers import (
@@ -72,12 +72,12 @@ def _translation(
 
 
 def _account_data(data: AccountAnswer, entry: ReportedEntryAnswer) -> AccountEventData:
-    account = dict(data.to_account()) | {"account_number": last_four(data.account_number)}
+    account = dict(data.to_account()) | {"account_number": masked(data.account_number)}
     return AccountEventData(**account, customer_id=entry.customer_id)
 
 
 def _transaction_data(data: TransactionAnswer, entry: ReportedEntryAnswer) -> TransactionEventData:
-    transaction = dict(data.to_transaction()) | {"account_number": last_four(data.account_number)}
+    transaction = dict(data.to_transaction()) | {"account_number": masked(data.account_number)}
     return TransactionEventData(
         **transaction, account_id=data.account_id, customer_id=entry.customer_id
     )

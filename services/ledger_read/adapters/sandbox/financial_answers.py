@@ -24,6 +24,7 @@ from pydantic import (
 
 from libs.contracts import accounts as contract
 from libs.contracts.errors import ProviderError
+from libs.contracts.masking import masked
 
 LOGGED_MISTAKES = 5
 
@@ -140,7 +141,7 @@ class LinkedExternalAccountAnswer(Answer):
             bank_name=self.bank_name,
             name_on_account=self.name_on_account,
             routing_number=self.routing_number,
-            account_number=last_four(self.account_number),
+            account_number=masked(self.account_number),
             primary=self.primary,
         )
 
@@ -177,7 +178,3 @@ def read_answer(operation: str, shape: type[AnswerT], answer: Any) -> AnswerT:
         for mistake in mistakes[:LOGGED_MISTAKES]:
             broken.add_note(f"{'.'.join(map(str, mistake['loc']))} {mistake['type']}")
         raise broken from None
-
-
-def last_four(account_number: str) -> str:
-    return account_number[-4:]
