@@ -65,6 +65,12 @@ class _Updated(Model):
     before: str
 
 
+class _Deleted(Model):
+    """A subscription that is deleted. Its callback URL, which may hold a secret, is not kept with the outcome."""
+
+    subscription_id: str
+
+
 class SubscriptionCommands:
     """Checking the URL asks the network, and is done before the transaction.
 
@@ -144,15 +150,15 @@ class SubscriptionCommands:
         return Result(data=done.subscription)
 
     async def delete(self, drive: Drive, command: DeleteSubscription) -> Result:
-        async def delete(connection: AsyncConnection) -> Subscription:
+        async def delete(connection: AsyncConnection) -> _Deleted:
             record = await owned(
                 connection, drive.principal, command.subscription_id, for_change=True
             )
             await recording.lock_positions(connection)
             await subscriptions.delete(connection, record.id)
-            return subscription_view(record)
+            return _Deleted(subscription_id=str(record.id))
 
-        deleted = await self._outcomes.change(drive, Subscription, delete)
+        deleted = await self._outcomes.change(drive, _Deleted, delete)
         await change_strays(drive.database, UUID(deleted.subscription_id), "deleted")
         self._wake()
         return Result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 
 import pytest
@@ -210,6 +211,20 @@ async def test_a_deleted_subscription_is_gone_with_what_it_waited_for(desk: Desk
         uuid.UUID(subscription_id),
     )
     assert (row["secret"], row["callback_url"], row["description"], row["left"]) == (b"", "", "", 0)
+
+
+async def test_the_outcome_of_a_deletion_has_no_callback_url(desk: Desk) -> None:
+    subscription_id, command_id = await desk.subscribe(), str(uuid.uuid4())
+    deletion = {"command_id": command_id, "subscription_id": subscription_id}
+
+    first = await desk.payload(table.DELETE_SUBSCRIPTION, desk.customer, **deletion)
+    again = await desk.payload(table.DELETE_SUBSCRIPTION, desk.customer, **deletion)
+
+    assert first == again
+    (row,) = await desk.rows(
+        "SELECT data FROM outcome WHERE command_id = $1", uuid.UUID(command_id)
+    )
+    assert json.loads(row["data"]) == {"subscription_id": subscription_id}
 
 
 async def test_more_than_one_batch_is_held_and_released_whole(desk: Desk) -> None:
