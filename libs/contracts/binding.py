@@ -21,6 +21,7 @@ from libs.contracts.errors import (
     too_many_errors,
 )
 from libs.contracts.exact_json import NotExactJson, decode_request
+from libs.contracts.ids import OurId, id_of
 from libs.contracts.model import Command, Model, model_of
 from libs.contracts.operation import Operation
 from libs.contracts.sensitive import SensitiveShape
@@ -89,6 +90,14 @@ def bind(
     if operation.takes_body or (not operation.is_read and body):
         _take_body(_object(body), path, values, sources, errors)
     return _validate(operation.command, values, sources, errors, operation)
+
+
+def require_our_ids(operation: Operation, path: Mapping[str, str]) -> None:
+    """Called once a request is valid. Raises NotFound: what the path has in the place of an id of ours is none."""
+    fields = operation.command.model_fields
+    for name, value in path.items():
+        if any(isinstance(item, OurId) for item in fields[name].metadata):
+            id_of(value)
 
 
 def _object(body: bytes) -> Any:

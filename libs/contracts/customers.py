@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from libs.contracts import fields as f
+from libs.contracts.ids import OurId
 from libs.contracts.model import BrokenRule, Command, Model, sparse
 from libs.contracts.named import Named
 
@@ -234,7 +235,7 @@ class UpdateBusiness(Command):
     restored.
     """
 
-    customer_id: str
+    customer_id: Annotated[str, OurId()]
     """The business's `customer_id`, from onboarding."""
     business: BusinessUpdate  # type: ignore[valid-type]
     """The fields that change."""
@@ -245,7 +246,7 @@ class UpdatePerson(PersonUpdate, Command):  # type: ignore[valid-type,misc]
     within an address; null clears an optional field.
     """
 
-    person_id: str
+    person_id: Annotated[str, OurId()]
     """The person's id: the `customer_id` that onboarding returned for the person."""
 
 
@@ -276,5 +277,5 @@ class GetCustomer(Command):
     account numbers of other banks are cut to the last four digits.
     """
 
-    customer_id: str
+    customer_id: Annotated[str, OurId()]
     """The business's `customer_id`, from onboarding."""

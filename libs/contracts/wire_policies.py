@@ -9,6 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from libs.contracts import fields as f
+from libs.contracts.ids import OurId
 from libs.contracts.model import Command, Model
 
 Count = Annotated[f.WholeNumber, Field(ge=0, le=1_000_000)]
@@ -28,7 +29,7 @@ class SetWirePolicy(Command):
     or null means "none". The operator's ceilings bound it.
     """
 
-    customer_id: f.ResourceId
+    customer_id: Annotated[f.ResourceId, OurId()]
     """The business's `customer_id`, from onboarding."""
     per_wire_limit: f.WireAmount | None = None
     """The most that one wire may be, in US dollars."""
@@ -45,7 +46,7 @@ class SetWirePolicy(Command):
 class GetWirePolicy(Command):
     """Get what applies to a customer's wires: its policy, else the defaults, within the operator's ceilings."""
 
-    customer_id: f.ResourceId
+    customer_id: Annotated[f.ResourceId, OurId()]
     """The business's `customer_id`, from onboarding."""
 
 

@@ -17,7 +17,7 @@ from uuid_utils import uuid7
 
 from libs import tracing
 from libs.batching import TooManyWaiting
-from libs.contracts.binding import bind
+from libs.contracts.binding import bind, require_our_ids
 from libs.contracts.errors import (
     Abandoned,
     AddressNotAllowed,
@@ -375,7 +375,12 @@ def _require_allowed(credential: Credential, address: str) -> None:
 def _bind(
     operation: Operation, request: web.Request, body: bytes, errors: list[ErrorDetail]
 ) -> Command:
-    """The command of a request. Raises Invalid with the errors of its headers and its values together."""
+    """The command of a request.
+
+    Raises:
+        Invalid: the errors of its headers and its values together.
+        NotFound: an id in the path is none.
+    """
     headers: dict[str, str] = {}
     for _, name in operation.headers:
         sent = request.headers.getall(name, [])
@@ -390,4 +395,5 @@ def _bind(
         raise Invalid([*errors, *invalid.errors]) from None
     if errors:
         raise Invalid(errors)
+    require_our_ids(operation, request.match_info)
     return command

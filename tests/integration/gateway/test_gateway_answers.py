@@ -18,7 +18,7 @@ from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from tests.integration.gateway.desk import Desk, a_balance, answering, carrying_out, verdict
 
-PERSON = "/partner/reseller/customers/person/p1"
+PERSON = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
 ACCOUNT = "/partner/reseller/accounts/acct_1"
 
 

@@ -33,8 +33,8 @@ from tests.support.queues import declare_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-TARGET = "/partner/reseller/customers/person/p1"
-READ = "/partner/reseller/customers/c1"
+TARGET = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
+READ = "/partner/reseller/customers/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
 BODY = {"first_name": "Ada"}
 DEADLINE_SECONDS = 4.1
 LONG_SECONDS = 25.0

@@ -15,6 +15,7 @@ import pytest
 
 from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts.accounts import GetBalance
+from libs.contracts.errors import NotFound
 from libs.contracts.principal import Family, Principal, Scope
 from libs.contracts.result import Result
 from libs.contracts.table import FAMILY_SCOPES
@@ -31,7 +32,7 @@ from tests.support import people
 from tests.support.api import Answer, signed_headers
 
 CUSTOMERS = "/partner/reseller/customers"
-PERSON = "/partner/reseller/customers/person/p1"
+PERSON = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
 ACCOUNT = "/partner/reseller/accounts/acct_1"
 LARGE = b'{"a":"' + b"x" * 262_144 + b'"}'
 PROBLEM_MEMBERS = {"type", "title", "status", "detail", "code", "request_id"}
@@ -293,6 +294,28 @@ async def test_an_id_that_cannot_be_is_not_found(desk: Desk, account: str) -> No
     api = await desk.new_api()
 
     assert verdict(await api.get(f"/partner/reseller/accounts/{account}")) == (404, "not_found")
+
+
+async def test_a_tax_number_in_the_place_of_an_id_goes_no_further_than_the_gateway(
+    desk: Desk,
+) -> None:
+    """No other service runs here: what is sent to one is 503 or 504."""
+    api = await desk.new_api()
+    person, business = (f"{CUSTOMERS}/{kind}/534567691" for kind in ("person", "business"))
+    change = {"business": {"dba": "Acme"}}
+
+    answers = [
+        await api.call("PATCH", person, {}),
+        await api.call("PATCH", business, change),
+        await api.get(f"{CUSTOMERS}/534567691"),
+        await api.get(f"{CUSTOMERS}/534567691/wire-policy"),
+        await api.call("PUT", f"{CUSTOMERS}/534567691/wire-policy", {}),
+    ]
+
+    assert [verdict(answer) for answer in answers] == [(404, "not_found")] * 5
+    assert {answer.body["detail"] for answer in answers} == {NotFound().detail}
+    assert (await api.call("PATCH", business, {"business": {"ein": "1"}})).status == 422
+    assert (await api.call("PATCH", person, {}, idempotency_key="x" * 256)).status == 422
 
 
 async def test_every_response_carries_the_callers_request_id_or_a_new_one(desk: Desk) -> None:

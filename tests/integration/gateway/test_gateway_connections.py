@@ -32,7 +32,7 @@ from tests.support.stack import Stack
 
 MOST = 160
 """Connections from one address."""
-PERSON = "/partner/reseller/customers/person/p1"
+PERSON = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

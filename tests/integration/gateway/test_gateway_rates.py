@@ -98,7 +98,7 @@ async def test_the_headers_count_down_to_nothing_left(desk: Desk) -> None:
 
 async def test_reads_and_writes_are_counted_apart(desk: Desk) -> None:
     api = await desk.new_api(per_minute=5, writes_per_minute=2)
-    target = "/partner/reseller/customers/person/p1"
+    target = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
 
     writes = [await api.patch(target, {"unknown": 1}) for _ in range(3)]
     reads = [await api.get(READ) for _ in range(6)]
@@ -159,7 +159,9 @@ async def test_a_key_that_goes_on_beyond_its_rate_fills_no_table_and_what_it_sen
     kept = headers_of(key, timestamp=str(closed_to))
     recorded = await nonces()
     refused = await desk.send(kept, TARGET)
-    write = await api.patch("/partner/reseller/customers/person/p1", {"unknown": 1})
+    write = await api.patch(
+        "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01", {"unknown": 1}
+    )
 
     assert {answer.code for answer in answers if answer.status != PASSED} == {"rate_limited"}
     assert refused.code == "rate_limited"
