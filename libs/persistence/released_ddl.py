@@ -261,3 +261,15 @@ FEED_STOP_EVENTS = (
     "ALTER TABLE feed_skip ADD COLUMN IF NOT EXISTS event_id text",
     "COMMENT ON COLUMN feed_skip.event_id IS 'null where entries have none, and of earlier releases'",
 )
+
+KEY_CHECK = (
+    """
+    CREATE TABLE key_check (
+        ring text NOT NULL,
+        key_id text NOT NULL,
+        check_value bytea NOT NULL,
+        first_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        PRIMARY KEY (ring, key_id)
+    )
+    """,
+)

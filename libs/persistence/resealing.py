@@ -1,8 +1,8 @@
 """Sealing anew what is stored, with the first keys of the rings: how a key gets out of use while services run.
 
 Columns are walked by primary key, in batches of one short transaction each, so a walk can be interrupted and gone on
-with at any time: what is sealed by a first key already is only counted. Rows that a service has locked are passed over
-rather than waited for: another walk seals them.
+with at any time: what is sealed by a first key already is only opened and counted. Rows that a service has locked are
+passed over rather than waited for: another walk seals them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class WalkedOver:
 
     Args:
         values: by the id of the key that seals them, after the ring's name.
-        unopened: values that no key of their ring opens.
+        unopened: values that no key of their ring opens, also those that name one of its keys.
         passed_over: rows that were locked.
         last: the primary key of the last one, where the next step begins; None after the last row.
     """
@@ -166,7 +166,7 @@ class ColumnWalk:
         outdated = {self._key(row): row for row in batch if self._is_outdated(row)}
         for row in batch:
             if self._key(row) not in outdated:
-                self._count(row, done)
+                self._resealed(row, done)  # which counts and opens its values, and changes none
         if not outdated:
             return
         changes = []

@@ -17,6 +17,7 @@ import hashlib
 import hmac
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,8 @@ EARLIER_VERSION = "s1"
 NONCE_BYTES = 12
 KEY_BYTES = 32
 DIGEST_BYTES = 32
+CHECKED = b"bankside key check"
+"""What the check value of a key is the HMAC of: no digest's message, since those have a zero byte."""
 
 
 _TOKEN = re.compile(r"s[12]\.(?P<key_id>[A-Za-z0-9_-]{1,32})\.[A-Za-z0-9_-]+=*")
@@ -63,6 +66,11 @@ def _keys(entries: str) -> dict[str, bytes]:
     return keys
 
 
+def _check_values(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """By id, a value that is another one for another key (HMAC-SHA256). It tells neither the key nor a digest by it."""
+    return {key_id: hmac.digest(key, CHECKED, hashlib.sha256) for key_id, key in keys.items()}
+
+
 class Keyring:
     """Keys by id, from `id:base64[,id:base64…]`; the first seals."""
 
@@ -74,6 +82,7 @@ class Keyring:
 
         self._ciphers: dict[str, Cipher] = {key_id: cipher(key) for key_id, key in ring.items()}
         self._sealing_id = next(iter(ring))
+        self.check_values = _check_values(ring)
 
     def __repr__(self) -> str:
         return f"Keyring({', '.join(self._ciphers)})"
@@ -119,8 +128,14 @@ class Keyring:
         return token.startswith(f"{VERSION}.{self._sealing_id}.")
 
     def reseal(self, token: str, context: str) -> str:
-        """The same value, sealed by the first key. Raises CannotOpen."""
-        return token if self.is_current(token) else self.seal(self.open(token, context), context)
+        """The same value, sealed by the first key: the token itself where it is. It is opened in any case, since the id
+        of its key may have been another key's.
+
+        Raises:
+            CannotOpen
+        """
+        value = self.open(token, context)
+        return token if self.is_current(token) else self.seal(value, context)
 
 
 class LookupKeys:
@@ -133,6 +148,7 @@ class LookupKeys:
 
     def __init__(self, keys: str) -> None:
         self._keys = _keys(keys)
+        self.check_values = _check_values(self._keys)
 
     def __repr__(self) -> str:
         return f"LookupKeys({', '.join(self._keys)})"

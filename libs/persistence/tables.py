@@ -223,6 +223,15 @@ database_life = Table(
     ),
 )
 
+key_check = Table(
+    "key_check",
+    shared,
+    Column("ring", Text, primary_key=True),
+    Column("key_id", Text, primary_key=True),
+    Column("check_value", BYTEA, nullable=False),
+    Column("first_seen_at", INSTANT, nullable=False, server_default=_NOW),
+)
+
 audit = Table(
     "audit",
     shared,

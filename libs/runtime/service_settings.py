@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -87,8 +87,20 @@ class MessagingSettings(ServiceSettings):
 
     def rings(self) -> dict[str, Keyring]:
         """All rings by their variables. Raises Misconfigured."""
+        return {self.variable(name): ring for name, ring in self._rings().items()}
+
+    def check_values(self) -> dict[str, Mapping[str, bytes]]:
+        """The check values of all keys, also those that seal nothing, by the settings of their rings. Raises
+        Misconfigured.
+        """
+        values = {name: ring.check_values for name, ring in self._rings().items()}
+        if LOOKUP_KEYS in type(self).model_fields:
+            values[LOOKUP_KEYS] = self.lookup().check_values
+        return values
+
+    def _rings(self) -> dict[str, Keyring]:
         fields = [name for name in type(self).model_fields if name.endswith(KEY_RING)]
-        return {self.variable(name): self.ring(name) for name in fields if name != LOOKUP_KEYS}
+        return {name: self.ring(name) for name in fields if name != LOOKUP_KEYS}
 
     def lookup(self) -> LookupKeys:
         """Raises Misconfigured."""

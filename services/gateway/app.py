@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from libs.handling.audit_head import log_head_for_ever
+from libs.handling.key_checks import require_known_keys
 from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
@@ -188,7 +189,13 @@ def _listeners(
 
 
 async def _prepare(settings: Settings, database: Database, keyring: Keyring) -> None:
-    """What the database has to have before the first request: partitions for nonces, and the key of the console."""
+    """What the database has to have before the first request: the keys of this process, partitions for nonces, and the
+    key of the console.
+
+    Raises:
+        Misconfigured
+    """
+    await until_available("key-checks", lambda: require_known_keys(database, settings))
     await until_available(
         "nonce-partitions", lambda: maintain(database, settings.timestamp_window_seconds)
     )

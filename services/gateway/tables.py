@@ -26,6 +26,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY, READ_ONLY
 from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE
+from libs.persistence.tables import key_check as shared_key_check
 
 metadata = MetaData()
 
@@ -202,10 +203,12 @@ queue_depths = Table(
 )
 
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
+key_check = shared_key_check.to_metadata(metadata)
 
 LIMITED = {
     audit: APPEND_ONLY,
     audit_turn: LOCKED_ONLY,
     nonces: APPEND_ONLY,
     nonce_bounds: READ_ONLY,
+    key_check: APPEND_ONLY,
 }

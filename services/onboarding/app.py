@@ -9,6 +9,7 @@ from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
+from libs.handling.key_checks import keys_checked, require_known_keys
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
@@ -69,7 +70,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        await introduce(database, lookup, settings.variable(LOOKUP_KEYS))
+
+        async def check_keys() -> None:
+            await require_known_keys(database, settings)
+            await introduce(database, lookup, settings.variable(LOOKUP_KEYS))
+
+        await opened.enter_async_context(keys_checked(process, check_keys))
         providers = await open_providers(settings, opened)
         parts = Parts(providers.identity.writes, providers.core.writes, store, Events(store))
         transit_seconds = settings.provider_transit_seconds + STEP_SECONDS

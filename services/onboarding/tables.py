@@ -39,6 +39,7 @@ from libs.persistence.tables import (
     queue_index,
 )
 from libs.persistence.tables import inbox as shared_inbox
+from libs.persistence.tables import key_check as shared_key_check
 
 metadata = MetaData()
 
@@ -48,6 +49,7 @@ inbox = shared_inbox.to_metadata(metadata)
 Index("inbox_request", inbox.c.request_id)
 queue_index(inbox)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
+key_check = shared_key_check.to_metadata(metadata)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)
 
@@ -211,4 +213,9 @@ saga_origin = Table(
     Column("message_id", Text, nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY, lookup_keys: APPEND_ONLY}
+LIMITED = {
+    audit: APPEND_ONLY,
+    audit_turn: LOCKED_ONLY,
+    lookup_keys: APPEND_ONLY,
+    key_check: APPEND_ONLY,
+}

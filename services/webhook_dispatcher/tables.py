@@ -29,6 +29,7 @@ from sqlalchemy.dialects.postgresql import BYTEA
 from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
 from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE, leader_lease, queue_index
 from libs.persistence.tables import inbox as shared_inbox
+from libs.persistence.tables import key_check as shared_key_check
 
 metadata = MetaData()
 
@@ -48,6 +49,7 @@ Index("inbox_request", inbox.c.request_id)
 queue_index(inbox)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 leader_lease.to_metadata(metadata)
+key_check = shared_key_check.to_metadata(metadata)
 
 # `customer_id` is null where the partner subscribed, to the events of all its customers. Secrets are sealed.
 # `sequence` is that of the last event about the subscription itself. `generation` counts how often its endpoint was
@@ -251,4 +253,10 @@ outcome = Table(
     Column("data", BYTEA, nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY, event: APPEND_ONLY, attempt: APPEND_ONLY}
+LIMITED = {
+    audit: APPEND_ONLY,
+    audit_turn: LOCKED_ONLY,
+    event: APPEND_ONLY,
+    attempt: APPEND_ONLY,
+    key_check: APPEND_ONLY,
+}

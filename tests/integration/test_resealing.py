@@ -40,6 +40,7 @@ from services.gateway.settings import Settings as GatewaySettings
 from services.onboarding import resealing as onboarding
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import ein_holds
+from services.onboarding.repository.lookup_keys import introduce
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
 from services.onboarding.settings import Settings as OnboardingSettings
@@ -223,6 +224,36 @@ async def test_what_is_found_by_an_old_lookup_key_is_found_by_the_new_one(
     await database.close()
 
 
+async def test_eins_are_found_again_after_their_lookup_key_was_lost(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    variable = "BANKSIDE_ONBOARDING_LOOKUP_KEYS"
+    storage = storage_of(fresh_environment.secrets, "onboarding")
+    old = Store(Vault(storage, LookupKeys(fresh_environment.secrets.lookup_keys["onboarding"])))
+    rings.settings[variable] = rings.settings[variable].partition(",")[0]
+    new_keys = LookupKeys(rings.settings[variable])
+    new = Store(Vault(storage, new_keys))
+    database = open_database(fresh_environment.database_urls["onboarding"], "tests")
+    await introduce(database, LookupKeys(f"lost:{a_key()}"), variable)
+    async with database.transaction() as connection:
+        file = await add_pending(connection, old, "t")
+        customer_id = file.customer.customer_id
+        ein = (await old.customers.business(connection, file.customer)).ein
+        await ein_holds.take(connection, "t", customer_id, old.vault.ein_digests(ein))
+    owner = await asyncpg.connect(fresh_environment.database_urls["onboarding_owner"])
+    await owner.execute("DELETE FROM onboarding.lookup_keys")
+    await owner.close()
+
+    await introduce(database, new_keys, variable)
+    code, done = await rings.reseal("onboarding")
+
+    assert (code, done["old_keys"][variable]) == (0, {})
+    async with database.transaction() as connection:
+        held = await connection.execute(text("SELECT ein_digest FROM ein_holds"))
+        assert list(held.scalars()) == [*new.vault.ein_digests(ein)]
+    await database.close()
+
+
 async def test_an_ein_that_an_unfinished_change_holds_is_held_by_the_new_key(
     fresh_environment: Environment, rings: Rings
 ) -> None:
@@ -365,6 +396,24 @@ async def test_a_row_that_is_locked_is_not_waited_for_and_keeps_its_key_in_use(
         assert found.secret.decode() == key.secret
     await connection.close()
     await database.close()
+
+
+async def test_values_of_another_key_under_the_same_id_are_told_as_unopened(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    database = open_database(fresh_environment.database_urls["gateway"], "tests")
+    ring = "BANKSIDE_GATEWAY_STORAGE_KEYS"
+    earlier = f"{NEW}:{a_key()}"
+    await make_key(database, Keyring(earlier))
+    rings.settings[ring] = f"{NEW}:{a_key()}"
+
+    replaced, found = await rings.reseal("gateway")
+    rings.settings[ring] = earlier
+    code, put_back = await rings.reseal("gateway")
+
+    await database.close()
+    assert (replaced, found["unopened"]) == (1, {"credentials.secret": 1})
+    assert (code, put_back["unopened"]) == (0, {})
 
 
 async def test_many_rows_are_sealed_in_steps_that_go_on_where_the_last_one_ended(

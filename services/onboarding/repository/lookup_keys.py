@@ -7,12 +7,10 @@ releases without this record have had the keys of the digests that are stored.
 
 from __future__ import annotations
 
-import structlog
 from sqlalchemy import LargeBinary, bindparam, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.sealing import DIGEST_BYTES, LookupKeys
 from libs.runtime.process import Misconfigured
@@ -35,27 +33,22 @@ _IS_STORED = select(
 
 
 async def introduce(database: Database, keys: LookupKeys, variable: str) -> None:
-    """Record the keys of this process. While the database is away nothing is checked: a process waits for it.
+    """Record the keys of this process.
 
     Raises:
         Misconfigured: the first key is one that no process has had yet, as far as this database tells, and others have
             been used.
     """
-    try:
-        async with database.transaction() as connection:
-            known = set((await connection.execute(_KNOWN)).scalars())
-            first = keys.key_ids[0]
-            if known and first not in known and not await _is_stored(connection, first):
-                raise Misconfigured(
-                    f"put the key {first} at the end of {variable} and start every process of onboarding so; only then"
-                    " move it to the front: no process has had it yet, and those without it would not find the EINs"
-                    f" that it holds. Where the database was restored, put its keys ({_named(known)}) in front again."
-                )
-            await connection.execute(_ADD, [{"key_id": key_id} for key_id in keys.key_ids])
-    except Exception as error:
-        if not is_away(error):
-            raise
-        structlog.get_logger("onboarding").warning("lookup_keys_not_checked")
+    async with database.transaction() as connection:
+        known = set((await connection.execute(_KNOWN)).scalars())
+        first = keys.key_ids[0]
+        if known and first not in known and not await _is_stored(connection, first):
+            raise Misconfigured(
+                f"put the key {first} at the end of {variable} and start every process of onboarding so; only then"
+                " move it to the front: no process has had it yet, and those without it would not find the EINs"
+                f" that it holds. Where the database was restored, put its keys ({_named(known)}) in front again."
+            )
+        await connection.execute(_ADD, [{"key_id": key_id} for key_id in keys.key_ids])
 
 
 async def _is_stored(connection: AsyncConnection, key_id: str) -> bool:

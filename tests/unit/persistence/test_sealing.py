@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.persistence.sealing import BadKey, CannotOpen, Keyring, LookupKeys
+from libs.persistence.sealing import CHECKED, BadKey, CannotOpen, Keyring, LookupKeys
 from tests.unit.persistence.keys import a_key, a_keyring
 
 PLAINTEXT, CONTEXT = "123-45-6789", "person/1#/tin"
@@ -170,3 +170,13 @@ def test_a_value_has_a_digest_by_each_lookup_key_which_names_its_key() -> None:
     assert digests == tuple(digest_of(key, "ein", "1") for key in (new, old, earlier))
     assert [LookupKeys.key_id_of(digest) for digest in digests] == ["new", "old", ""]
     assert len(digests[-1]) == 32
+
+
+def test_the_check_value_of_a_key_goes_by_the_key_alone_and_is_no_digest() -> None:
+    key, other = a_key(), a_key()
+    ring, keys = Keyring(f"a:{key},b:{other}"), LookupKeys(f"c:{key}")
+
+    assert ring.check_values["a"] == keys.check_values["c"]
+    assert ring.check_values["a"] != ring.check_values["b"]
+    purpose, value = CHECKED.decode(), ""
+    assert keys.digests(purpose, value)[0].partition(b":")[2] != keys.check_values["c"]
