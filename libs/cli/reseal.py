@@ -13,6 +13,8 @@ from libs.contracts.operating import resealing as contract
 from libs.contracts.operating.resealing import ResealStep, Service
 
 WALKS = 5
+OF_ONE_SERVICE = ("_STORAGE_KEYS", "_LOOKUP_KEYS")
+"""How the names of rings end that a service has to itself: what it sends is sealed by others."""
 PAUSE_SECONDS = 0.5
 """Between two walks: a row that was passed over because it was locked is free by then, most often."""
 
@@ -96,5 +98,11 @@ def _show(sealed_anew: Counter[str], done: _Walk, in_use: dict[str, dict[str, in
             console().print(
                 f"{ring}: {values} values still need {key}. Run this again once every process has the ring."
                 if values
-                else f"{ring}: nothing stored needs {key} any more. Take it off the ring."
+                else f"{ring}: nothing stored needs {key} any more. {_what_is_left(ring)}"
             )
+
+
+def _what_is_left(ring: str) -> str:
+    if ring.endswith(OF_ONE_SERVICE):
+        return "Take it off the ring."
+    return "Queues and dead letters may: see `bankside dead list` first, then take it off the ring at both ends."

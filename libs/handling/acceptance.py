@@ -18,18 +18,22 @@ from libs.batching import TooManyWaiting
 from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
+from libs.contracts.table import operations_of
 from libs.handling.answers import CommandAnswers, error_reply
 from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.handling.outage_log import OutageLog
-from libs.messaging.command_consumer import MayBeForgotten
+from libs.handling.payloads import require_keys
+from libs.messaging.command_consumer import MayBeForgotten, UnknownKey
 from libs.messaging.envelope import Envelope, decode_reply
+from libs.messaging.message_sealer import MessageSealer
 from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
+from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
 
 DATABASE_RETRY_SECONDS = 0.5
@@ -39,6 +43,10 @@ MAY_BE_FORGOTTEN = (
     "This command was sent about a day ago or earlier, was delivered before, and is not in the inbox. It may have been"
     " carried out and purged, so that carrying it out now could repeat its effect. Find out whether it had one; if not,"
     " replay it with `apply_again`."
+)
+UNKNOWN_KEY = (
+    "A sealed value of it cannot be opened: {}. Put that key back and replay it, or have its caller send it again under"
+    " the same Idempotency-Key."
 )
 _FAULTS_OF_COMMAND = (
     asyncpg.DataError,
@@ -140,6 +148,7 @@ class Acceptance:
         self,
         service: str,
         database: Database,
+        sealer: MessageSealer,
         answers: CommandAnswers,
         driver: Driver,
         group_commit: GroupCommit,
@@ -148,7 +157,9 @@ class Acceptance:
         keep_for_ever: frozenset[str],
     ) -> None:
         self._service = service
+        self._rows = {row.name: row for row in operations_of(service)}
         self._database = database
+        self._sealer = sealer
         self._group_commit = group_commit
         self._recording = recording(lambda: driver.capacity, driver.lease_seconds)
         self._answers = answers
@@ -164,6 +175,7 @@ class Acceptance:
         Raises:
             MayBeForgotten: it was delivered before, its deadline was about a day ago, and it is not known. It may have
                 been carried out and purged, or its caller been told that nothing was started.
+            UnknownKey: it is sealed by a key that this service lacks, and is not known.
         """
         began = time.time()
         while True:
@@ -195,9 +207,14 @@ class Acceptance:
     ) -> Known:
         keep = envelope.operation in self._keep_for_ever
         command = new_command(envelope, reply_to, keep_for_ever=keep)
+        try:
+            if (row := self._rows.get(envelope.operation)) is not None:
+                require_keys(row, envelope.id, command.body, self._sealer)
+        except CannotOpen as error:
+            return await self._find(command, UnknownKey(UNKNOWN_KEY.format(error)))
         is_old = time.time() - envelope.deadline > SURELY_KNOWN_SECONDS
         if is_old and may_be_recorded:
-            return await self._find(command)
+            return await self._find(command, MayBeForgotten(MAY_BE_FORGOTTEN))
         if self._ordering is not None and envelope.operation not in self._unordered:
             async with self._database.transaction() as connection:
                 key = await self._ordering(connection, arriving(command, envelope))
@@ -211,12 +228,12 @@ class Acceptance:
                     )
         return await self._group_commit.commit(self._recording, command)
 
-    async def _find(self, command: NewCommand) -> KnownCommand:
-        """As it is known. Raises MayBeForgotten: it is not, and nothing was recorded."""
+    async def _find(self, command: NewCommand, unless: Exception) -> KnownCommand:
+        """As it is known. Raises `unless`: it is not, and nothing was recorded."""
         async with self._database.transaction() as connection:
             known = await inbox_acceptance.accept(connection, command, None, lease=False)
             if not isinstance(known, KnownCommand):
-                raise MayBeForgotten(MAY_BE_FORGOTTEN)  # rolls it back
+                raise unless  # rolls it back
         return known
 
     def _answer_again(self, envelope: Envelope, reply_to: str | None, known: KnownCommand) -> None:

@@ -15,7 +15,6 @@ from uuid import UUID
 
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.contracts.sensitive import Sealer
 from libs.handling import clock
 from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
@@ -30,6 +29,7 @@ from libs.handling.payloads import prepare
 from libs.handling.running import CommandRunner
 from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
+from libs.messaging.message_sealer import MessageSealer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
 from libs.persistence.async_engine import AsyncConnection
@@ -87,7 +87,7 @@ Returns the result, or raises:
 | `ApproverIsInitiator`, `Invalid` | nothing was started: forgotten, or else this is the final reply |
 | `OutcomePending`, errors of providers (502, 504) | driven again later |
 | `OutcomeAwaited` | driven again when what it waits for makes it due, or after a pause of up to ten minutes |
-| `NeedsOperator` | parked at once |
+| `NeedsOperator`, `CannotOpen` | parked at once |
 | any other | a fault of ours: driven again later, parked after several such drives in a row |
 
 A command is forgotten only if its caller gets this reply and was not answered `outcome_pending` before. While a command
@@ -98,7 +98,7 @@ is driven again or parked, its caller is answered `outcome_pending` only.
 @asynccontextmanager
 async def run_commands(
     process: Process,
-    sealer: Sealer,
+    sealer: MessageSealer,
     broker: Broker,
     database: Database,
     handlers: Mapping[str, CommandHandler],
@@ -146,6 +146,7 @@ async def run_commands(
     acceptance = Acceptance(
         process.service,
         database,
+        sealer,
         answers,
         driver,
         group_commit,

@@ -6,14 +6,16 @@ Sensitive fields are opened and sealed here: handlers see them in plain text.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
-from libs.contracts.exact_json import decode
+from libs.contracts.exact_json import NotExactJson, decode
 from libs.contracts.model import OF_ANY_RELEASE, Command, build_validators
 from libs.contracts.operation import Operation
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
 from libs.messaging.envelope import Reply, command_context, raw, reply_context
+from libs.messaging.message_sealer import MessageSealer
 
 
 def open_body(operation: Operation, command_id: str, body: bytes, sealer: Sealer) -> Command:
@@ -26,6 +28,25 @@ def open_body(operation: Operation, command_id: str, body: bytes, sealer: Sealer
         opened, extra="ignore", context={OF_ANY_RELEASE: True}
     )
     return command
+
+
+def require_keys(operation: Operation, command_id: str, body: bytes, sealer: MessageSealer) -> None:
+    """Check that the keys by which the body's values are sealed are there, without opening them.
+
+    Raises:
+        CannotOpen: one is not on its ring, or a value is not sealed. What else is wrong with a body is told as it is
+            opened.
+    """
+    if not operation.command_shape:
+        return
+
+    def require(token: str, context: str) -> str:
+        sealer.require_key(token, context)
+        return token
+
+    with suppress(NotExactJson):
+        context = command_context(operation, command_id)
+        operation.command_shape.apply(decode(body), require, f"{context}#")
 
 
 def success(

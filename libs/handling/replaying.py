@@ -6,6 +6,7 @@ dead queue has a function that accepts its letters (`libs.handling.operating.let
 
 from __future__ import annotations
 
+from libs.contracts.table import BY_NAME
 from libs.handling.acceptance import (
     Known,
     Ordering,
@@ -15,13 +16,16 @@ from libs.handling.acceptance import (
     new_command,
 )
 from libs.handling.operating.letters import Append
+from libs.handling.payloads import require_keys
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.envelope import Envelope
+from libs.messaging.message_sealer import MessageSealer
 from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand
+from libs.persistence.sealing import CannotOpen
 
 
 async def accept_command_anew(
@@ -29,6 +33,7 @@ async def accept_command_anew(
     letter: DeadLetter,
     append: Append,
     service: str,
+    sealer: MessageSealer,
     *,
     ordering: Ordering | None = None,
     unordered: frozenset[str] = frozenset(),
@@ -50,6 +55,10 @@ async def accept_command_anew(
         raise NotReplayable("this release cannot read it")
     if letter.sender not in senders_of_commands(service).get(envelope.operation, NO_SENDER):
         raise NotReplayable(f"{letter.sender or 'no sender'} may not send {envelope.operation}")
+    try:
+        require_keys(BY_NAME[envelope.operation], envelope.id, bytes(envelope.body), sealer)
+    except CannotOpen as error:
+        raise NotReplayable(f"a sealed value of it cannot be opened: {error}") from error
     async with database.transaction() as connection:
         try:
             known = await _accept(

@@ -38,6 +38,7 @@ from libs.persistence import inbox, leased_writes
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
+from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
 
 RETRIES = Backoff(first_seconds=0.25, longest_seconds=30.0, jitter=0.2)
@@ -130,6 +131,10 @@ class CommandRunner:
             raise
         except (NeedsOperator, OutcomeAwaited) as ending:
             return ending
+        except CannotOpen as error:
+            # Driving it again does not bring the key back.
+            self._log_failure(leased, error)
+            return NeedsOperator(f"A sealed value cannot be opened: {error}.")
         except InternalError as error:
             self._log_failure(leased, error)
             return Fault(type(error).__name__)

@@ -28,7 +28,7 @@ Accept = Callable[[Envelope, str | None, bool], Coroutine[Any, Any, None]]
 flag says whether its message was delivered before.
 
 Raises:
-    MayBeForgotten
+    MayBeForgotten, UnknownKey
 """
 
 Recordable = Callable[[], Coroutine[Any, Any, None]]
@@ -37,6 +37,12 @@ Recordable = Callable[[], Coroutine[Any, Any, None]]
 
 class MayBeForgotten(Exception):
     """The command is so old that it may have been carried out and purged: it was not recorded. The text is for
+    operators.
+    """
+
+
+class UnknownKey(Exception):
+    """A value of the command is sealed by a key that the service lacks: it was not recorded. The text is for
     operators.
     """
 
@@ -55,6 +61,7 @@ class CommandConsumer:
     | recorded | acked; a crash before leaves it with the broker |
     | not to be decoded, of a later version, or never to be recorded | moved to the dead queue |
     | so old that it may have been carried out and purged | moved to the dead queue |
+    | sealed by a key that the service lacks | moved to the dead queue |
     | from a sender that the table does not allow, or with replies directed to another | moved to the dead queue |
     | returned by other deliveries too often | see `libs.messaging.poison` |
     | unacked while nothing can be recorded | requeued after `HOLD_SECONDS`; the consumer pauses until it can record |
@@ -190,6 +197,10 @@ class CommandConsumer:
         except MayBeForgotten as error:
             self._log.error("may_be_forgotten", command=envelope.id)
             await self._refuse(message, "may_be_forgotten", str(error))
+            return
+        except UnknownKey as error:
+            self._log.error("unknown_key", command=envelope.id, cause=str(error))
+            await self._refuse(message, "unknown_key", str(error))
             return
         except Exception as error:
             # It would fail again, and unacked it would occupy a place of the prefetch for ever.

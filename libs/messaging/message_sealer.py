@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from libs.contracts.operation import Operation
 from libs.contracts.sensitive import Sealer
@@ -34,6 +35,13 @@ def other_party(service: str, operation: Operation) -> str:
     return answering if sender == service else sender
 
 
+class Ring(Sealer, Protocol):
+    """A key ring."""
+
+    def require_key(self, token: str) -> str:
+        """The id of the key that the token names. Raises what `open` raises where that is not on the ring."""
+
+
 class MessageSealer:
     """The sealer of one service's messages. The operation in the context tells the peer, whose ring is used.
 
@@ -41,7 +49,7 @@ class MessageSealer:
         rings: by peer.
     """
 
-    def __init__(self, service: str, rings: Mapping[str, Sealer]) -> None:
+    def __init__(self, service: str, rings: Mapping[str, Ring]) -> None:
         self._service = service
         self._rings = rings
 
@@ -51,5 +59,9 @@ class MessageSealer:
     def open(self, token: str, context: str) -> str:
         return self._ring(context).open(token, context)
 
-    def _ring(self, context: str) -> Sealer:
+    def require_key(self, token: str, context: str) -> None:
+        """Raises what `open` raises where the key that the token names is not on the ring."""
+        self._ring(context).require_key(token)
+
+    def _ring(self, context: str) -> Ring:
         return self._rings[other_party(self._service, BY_NAME[operation_of_context(context)])]

@@ -40,7 +40,10 @@ class BadKey(ValueError):
 
 
 class CannotOpen(Exception):
-    """The token was altered, belongs elsewhere, or its key is not on the ring."""
+    """The token was altered, belongs elsewhere, or its key is not on the ring.
+
+    The message, a clause for operators, says which of these, with the name of the ring and no value.
+    """
 
 
 def _key(text: str) -> bytes:
@@ -72,9 +75,13 @@ def _check_values(keys: Mapping[str, bytes]) -> Mapping[str, bytes]:
 
 
 class Keyring:
-    """Keys by id, from `id:base64[,id:base64…]`; the first seals."""
+    """Keys by id, from `id:base64[,id:base64…]`; the first seals.
 
-    def __init__(self, keys: str) -> None:
+    Args:
+        name: what operators know the ring by.
+    """
+
+    def __init__(self, keys: str, name: str = "the ring") -> None:
         ring = _keys(keys)
         if "" in ring:
             raise BadKey("keys are id:base64, separated by commas")
@@ -82,6 +89,7 @@ class Keyring:
 
         self._ciphers: dict[str, Cipher] = {key_id: cipher(key) for key_id, key in ring.items()}
         self._sealing_id = next(iter(ring))
+        self._name = name
         self.check_values = _check_values(ring)
 
     def __repr__(self) -> str:
@@ -98,19 +106,27 @@ class Keyring:
         Raises:
             CannotOpen: the token is not one of this ring and context.
         """
-        version, _, rest = token.partition(".")
-        key_id, _, data = rest.partition(".")
-        cipher = self._ciphers.get(key_id)
-        if version not in (VERSION, EARLIER_VERSION) or cipher is None:
-            raise CannotOpen("not a sealed value of this key ring")
+        key_id = self.require_key(token)
+        version, _, data = token.split(".", 2)
         if version == EARLIER_VERSION:
             context = context.rpartition("#")[0]
         try:
             raw = base64.urlsafe_b64decode(data)
             nonce, sealed = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
-            return cipher.decrypt(sealed, context.encode(), nonce).decode()
+            return self._ciphers[key_id].decrypt(sealed, context.encode(), nonce).decode()
         except ValueError:  # as all are: no base64, no UTF-8, NotAuthentic
-            raise CannotOpen("the sealed value was altered or belongs elsewhere") from None
+            raise CannotOpen(
+                f"it was altered, belongs elsewhere, or was sealed by another key than {key_id} of {self._name}"
+            ) from None
+
+    def require_key(self, token: str) -> str:
+        """The id of the key that the token names, which is on this ring. Raises CannotOpen."""
+        key_id = self.key_id_of(token)
+        if key_id is None:
+            raise CannotOpen(f"it is no value that {self._name} has sealed")
+        if key_id not in self._ciphers:
+            raise CannotOpen(f"its key {key_id} is not on {self._name}")
+        return key_id
 
     @property
     def key_ids(self) -> tuple[str, ...]:

@@ -112,7 +112,7 @@ class MessagingSettings(ServiceSettings):
     def ring(self, field: str) -> Keyring:
         """The key ring of this setting. Raises Misconfigured."""
         try:
-            return Keyring(getattr(self, field).get_secret_value())
+            return Keyring(getattr(self, field).get_secret_value(), self.variable(field))
         except BadKey as error:
             raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 

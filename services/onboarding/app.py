@@ -89,7 +89,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 letters=OwnLetters(
                     settings.amqp_url.get_secret_value(),
                     settings.amqp_ca_file,
-                    accept_anew(process.service, database, store),
+                    accept_anew(process.service, database, store, sealer),
                 ),
                 sealed=sealed_store(settings, database),
                 why_not_abandoned=why_not_abandoned,

@@ -163,7 +163,7 @@ def operating_query_handlers(
     letters = OwnLetters(
         settings.amqp_url.get_secret_value(),
         settings.amqp_ca_file,
-        accept_anew(service, database),
+        accept_anew(service, database, settings.message_sealer()),
     )
     return operating_handlers(
         service,

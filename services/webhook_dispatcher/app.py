@@ -128,6 +128,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     accept_anew(
                         process.service,
                         database,
+                        sealer,
                         ordering=in_order_of_recovery,
                         retention=retention,
                         clock=clock,

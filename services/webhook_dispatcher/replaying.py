@@ -10,6 +10,7 @@ from libs.handling.operating.letters import AcceptAnew, Append
 from libs.handling.replaying import accept_command_anew
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.event_message import NotAnEvent, decode_event
+from libs.messaging.message_sealer import MessageSealer
 from libs.messaging.topology import commands_queue, events_queue
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.engine.ingest import Ingest
@@ -19,6 +20,7 @@ from services.webhook_dispatcher.repository.partitions import Partitions
 def accept_anew(
     service: str,
     database: Database,
+    sealer: MessageSealer,
     *,
     ordering: Ordering,
     retention: timedelta,
@@ -28,7 +30,7 @@ def accept_anew(
     ingest = Ingest(database, Partitions(database), retention, clock, lambda _, __: None)
 
     async def accept_command(letter: DeadLetter, append: Append) -> None:
-        await accept_command_anew(database, letter, append, service, ordering=ordering)
+        await accept_command_anew(database, letter, append, service, sealer, ordering=ordering)
 
     async def accept_event(letter: DeadLetter, append: Append) -> None:
         """Record the event with its deliveries; the engine finds them at its next sweep."""

@@ -66,7 +66,7 @@ from services.webhook_dispatcher.app import in_order_of_recovery
 from tests.support.answered_operators import AnsweredOperators, HandlersOf
 from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
-from tests.support.keys import storage_of
+from tests.support.keys import sealer_of, storage_of
 from tests.support.pace import pace
 from tests.support.queues import declare_service
 from tests.support.waiting import eventually
@@ -161,11 +161,13 @@ def handlers(environment: Environment) -> dict[str, HandlersOf]:
     def of_onboarding(database: Database) -> dict[str, QueryHandler]:
         lookup = LookupKeys(secrets.lookup_keys["onboarding"])
         store = Store(Vault(storage_of(secrets, "onboarding"), lookup))
-        accept = onboarding.accept_anew("onboarding", database, store)
+        accept = onboarding.accept_anew(
+            "onboarding", database, store, sealer_of(secrets, "onboarding")
+        )
         return operating_handlers("onboarding", database, letters=own("onboarding", accept))
 
     def of_payments(database: Database) -> dict[str, QueryHandler]:
-        accept = payments.accept_anew("payments", database)
+        accept = payments.accept_anew("payments", database, sealer_of(secrets, "payments"))
         return operating_handlers("payments", database, letters=own("payments", accept))
 
     def of_dispatcher(database: Database) -> dict[str, QueryHandler]:
@@ -173,6 +175,7 @@ def handlers(environment: Environment) -> dict[str, HandlersOf]:
         accept = webhook_dispatcher.accept_anew(
             service,
             database,
+            sealer_of(secrets, service),
             ordering=in_order_of_recovery,
             retention=timedelta(days=30),
             clock=lambda: datetime.now(UTC),

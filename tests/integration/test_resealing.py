@@ -398,6 +398,21 @@ async def test_a_row_that_is_locked_is_not_waited_for_and_keeps_its_key_in_use(
     await database.close()
 
 
+async def test_of_a_ring_of_two_services_it_is_said_that_dead_letters_may_need_the_old_key(
+    rings: Rings,
+) -> None:
+    done = await rings.run("reseal", "webhook_dispatcher", "--reason", "a key goes")
+
+    said = " ".join(done.out.split())
+    of_one, of_two = (
+        said.partition(f"BANKSIDE_WEBHOOK_DISPATCHER_{kind}_KEYS:")[2].partition("BANKSIDE_")[0]
+        for kind in ("STORAGE", "GATEWAY")
+    )
+    assert done.status == 0
+    assert "bankside dead list" in of_two
+    assert "Take it off the ring." in of_one
+
+
 async def test_values_of_another_key_under_the_same_id_are_told_as_unopened(
     fresh_environment: Environment, rings: Rings
 ) -> None:

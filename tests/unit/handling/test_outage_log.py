@@ -16,6 +16,7 @@ from libs.handling.acceptance import Acceptance
 from libs.handling.answers import CommandAnswers
 from libs.handling.outage_log import OutageLog
 from libs.messaging.envelope import Envelope, raw
+from libs.messaging.message_sealer import MessageSealer
 from libs.messaging.replier import Replier
 from libs.persistence.leadership import LeadershipLost
 
@@ -61,6 +62,7 @@ async def test_commands_that_wait_for_the_database_log_one_line_without_a_trace(
     accepting = Acceptance(
         "onboarding",
         None,  # type: ignore[arg-type]
+        MessageSealer("onboarding", {}),
         CommandAnswers(Replier("onboarding")),
         IdleDriver(),  # type: ignore[arg-type]
         AwayAtFirst(FAILURES),  # type: ignore[arg-type]
