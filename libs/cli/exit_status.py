@@ -6,14 +6,23 @@ from libs.contracts.errors import (
     Abandoned,
     BanksideError,
     IdempotencyInProgress,
+    IdempotencyKeyReused,
     InvalidState,
     NonceReused,
     NotFound,
     OutcomePending,
 )
 
-_MAY_BE_DONE = (OutcomePending, IdempotencyInProgress, Abandoned, NonceReused)
-"""Each send has a fresh nonce: only a copy of it, made on its way, used that."""
+_MAY_BE_DONE = (
+    OutcomePending,
+    IdempotencyInProgress,
+    IdempotencyKeyReused,
+    Abandoned,
+    NonceReused,
+)
+"""A key that is used again is another request's, which may be done. Each send has a fresh nonce: only a copy of it,
+made on its way, used that.
+"""
 REFUSED, MISTAKE, UNKNOWN, INTERRUPTED = 1, 2, 3, 130
 
 

@@ -30,8 +30,9 @@ ADVICE: Final[dict[str, str]] = {
     e.AlreadyExists.code: "Use the one that exists.",
     e.ExternalAccountNotLinked.code: "Use an external account that listExternalAccounts shows.",
     e.IdempotencyInProgress.code: "Send the request again under the same Idempotency-Key after Retry-After.",
-    e.IdempotencyKeyReused.code: "A retry sends the very bytes of the first body: 2.5 and 2.50 differ, and so does"
-    " another order of fields. Another request takes another key; the same payment never does.",
+    e.IdempotencyKeyReused.code: "The first request with this key may have been carried out. A retry of it sends the"
+    " very bytes of its body: 2.5 and 2.50 differ, and so does another order of fields. Another request takes another"
+    " key; the same payment never does.",
     e.InsufficientFunds.code: "Wait for funds or send less; then use a new Idempotency-Key.",
     e.InvalidState.code: "Get the resource and decide by its present state.",
     e.LimitExceeded.code: "Send less, wait for the next day, or have the partner change the wire policy.",

@@ -420,6 +420,16 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run
     assert "There is no connection to 127.0.0.1: connect ECONNREFUSED" in nothing["message"]
 
 
+async def test_a_key_that_another_body_was_sent_under_leaves_the_outcome_of_a_write_unknown(
+    play: Run,
+) -> None:
+    async with gateway(problem(409, "idempotency_key_reused", transaction_id="t1")) as server:
+        (error,) = await play(server, "await show(send());")
+
+    assert (error["name"], error["code"]) == ("OutcomeUnknown", "idempotency_key_reused")
+    assert (error["key"], error["problem"]["transaction_id"]) == ("invoice-7", "t1")
+
+
 async def test_a_5xx_that_is_not_the_gateways_leaves_the_outcome_of_a_write_unknown(
     play: Run,
 ) -> None:

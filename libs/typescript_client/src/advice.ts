@@ -11,7 +11,7 @@ export const ADVICE: Record<string, string> = {
   external_account_not_linked: "Use an external account that listExternalAccounts shows.",
   idempotency_in_progress: "Send the request again under the same Idempotency-Key after Retry-After.",
   idempotency_key_required: "Send the request with an Idempotency-Key, the same when you repeat it.",
-  idempotency_key_reused: "A retry sends the very bytes of the first body: 2.5 and 2.50 differ, and so does another order of fields. Another request takes another key; the same payment never does.",
+  idempotency_key_reused: "The first request with this key may have been carried out. A retry of it sends the very bytes of its body: 2.5 and 2.50 differ, and so does another order of fields. Another request takes another key; the same payment never does.",
   insufficient_funds: "Wait for funds or send less; then use a new Idempotency-Key.",
   insufficient_scope: "Use a key with the scope that `scope` names, or have it added to this one.",
   internal_error: "Ask the operator, naming the request id; repeat a write only under the same Idempotency-Key.",

@@ -2,17 +2,20 @@
  * Errors of calls. `code` is what programs decide by; the message also says what to do, and names the request.
  *
  *     BanksideError
- *     ├── InvalidRequest        400, 405, 408, 413, 415, 422: nothing was done
+ *     ├── InvalidRequest        400, 405, 408, 413, 415, 422: this call did nothing
  *     ├── AuthenticationFailed  401
  *     ├── PermissionDenied      403
  *     ├── NotFound              404
- *     ├── Conflict              409: the state of the resource does not allow it
+ *     ├── Conflict              409: the state of the resource does not allow it; this call did nothing
  *     ├── RateLimited           429, still so after the retries
  *     ├── ServerError           500 or 502 to a read, or another answer that is no gateway's, such as a redirect
  *     ├── Unavailable           503, or no connection: nothing was started
  *     └── OutcomeUnknown        504, a 500 or 502 to a write, no answer, a 5xx that is not the gateway's, a success to a
- *                               write that cannot be read, 409 idempotency_in_progress or abandoned, a retry that fails
- *                               and says nothing of the send before: a write may have been carried out
+ *                               write that cannot be read, 409 idempotency_in_progress, idempotency_key_reused or
+ *                               abandoned, a retry that fails and says nothing of the send before: a write may have been
+ *                               carried out
+ *
+ * What a refused call did not do, an earlier call under the same Idempotency-Key may have done.
  */
 
 import { ADVICE } from "./advice.js";
@@ -80,7 +83,7 @@ export class BanksideError extends Error {
   }
 }
 
-/** The request is not valid; nothing was done. */
+/** The request is not valid; this call did nothing. */
 export class InvalidRequest extends BanksideError {}
 /** The request is not authenticated. */
 export class AuthenticationFailed extends BanksideError {}
@@ -88,7 +91,7 @@ export class AuthenticationFailed extends BanksideError {}
 export class PermissionDenied extends BanksideError {}
 /** There is no such resource for this key. */
 export class NotFound extends BanksideError {}
-/** The state of the resource does not allow it; nothing was done. */
+/** The state of the resource does not allow it; this call did nothing. */
 export class Conflict extends BanksideError {}
 /** Too many requests, also after the retries. */
 export class RateLimited extends BanksideError {}
@@ -98,7 +101,8 @@ export class ServerError extends BanksideError {}
 export class Unavailable extends BanksideError {}
 /**
  * It is not known whether a write was carried out: repeat it under its `idempotencyKey`, never under a new one. After
- * `abandoned` look the resource up, or ask the operator: each repetition is 409.
+ * `abandoned` and `idempotency_key_reused` each repetition is 409: look the resource up, a wire by
+ * `problem.transaction_id`, or ask the operator.
  */
 export class OutcomeUnknown extends BanksideError {}
 
@@ -117,6 +121,7 @@ const BY_STATUS: Record<number, ErrorClass> = {
 const BY_CODE: Record<string, ErrorClass> = {
   abandoned: OutcomeUnknown,
   idempotency_in_progress: OutcomeUnknown,
+  idempotency_key_reused: OutcomeUnknown,
 };
 
 /** The class of an answer that is no success. */

@@ -84,6 +84,7 @@ async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -
         ("POST", problem(504, "outcome_pending"), 3),
         ("POST", problem(409, "idempotency_in_progress"), 3),
         ("POST", problem(409, "abandoned"), 3),
+        ("POST", problem(409, "idempotency_key_reused"), 3),
         ("POST", problem(401, "nonce_reused"), 3),
         ("POST", lambda: web.Response(status=520, text="<html>"), 3),
         ("POST", problem(500, "internal_error"), 3),

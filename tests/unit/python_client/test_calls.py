@@ -289,12 +289,16 @@ async def test_a_fresh_nonce_that_was_used_leaves_the_outcome_of_a_write_unknown
     assert (type(error), error.code, error.idempotency_key) == (OutcomeUnknown, "no_answer", "k")
 
 
-@pytest.mark.parametrize("code", ["idempotency_in_progress", "abandoned"])
-async def test_what_is_under_way_or_was_abandoned_is_no_refusal(kind: str, code: str) -> None:
-    async with gateway(problem(409, code, headers={"Retry-After": "0"})) as server:
+@pytest.mark.parametrize("code", ["idempotency_in_progress", "abandoned", "idempotency_key_reused"])
+async def test_a_conflict_with_a_request_that_may_be_carried_out_is_no_refusal(
+    kind: str, code: str
+) -> None:
+    conflict = problem(409, code, transaction_id="t1", headers={"Retry-After": "0"})
+    async with gateway(conflict) as server:
         error = await failure(kind, server, "send_wire", **SENT)
 
     assert (type(error), error.code, error.status) == (OutcomeUnknown, code, 409)
+    assert error.problem["transaction_id"] == "t1"
 
 
 async def test_without_a_connection_nothing_was_sent(kind: str) -> None:

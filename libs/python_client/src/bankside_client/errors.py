@@ -1,17 +1,19 @@
 """Errors of calls. `code` is what programs decide by; the message also says what to do, and names the request.
 
 BanksideError
-├── InvalidRequest        400, 405, 408, 413, 415, 422: nothing was done
+├── InvalidRequest        400, 405, 408, 413, 415, 422: this call did nothing
 ├── AuthenticationFailed  401
 ├── PermissionDenied      403
 ├── NotFound              404
-├── Conflict              409: the state of the resource does not allow it; nothing was done
+├── Conflict              409: the state of the resource does not allow it; this call did nothing
 ├── RateLimited           429, still so after the retries
 ├── ServerError           500 or 502 to a read, or another answer that is no gateway's, such as a redirect
 ├── Unavailable           503, or no connection: nothing was started
 └── OutcomeUnknown        504, a 500 or 502 to a write, no answer, a 5xx that is not the gateway's, a success to a
-                          write that cannot be read, 409 idempotency_in_progress or abandoned, a retry that fails and
-                          says nothing of the send before: a write may have been carried out
+                          write that cannot be read, 409 idempotency_in_progress, idempotency_key_reused or abandoned,
+                          a retry that fails and says nothing of the send before: a write may have been carried out
+
+What a refused call did not do, an earlier call under the same Idempotency-Key may have done.
 """
 
 from __future__ import annotations
@@ -80,7 +82,7 @@ class BanksideError(Exception):
 
 
 class InvalidRequest(BanksideError):
-    """The request is not valid; nothing was done."""
+    """The request is not valid; this call did nothing."""
 
 
 class AuthenticationFailed(BanksideError):
@@ -96,7 +98,7 @@ class NotFound(BanksideError):
 
 
 class Conflict(BanksideError):
-    """The state of the resource does not allow it; nothing was done."""
+    """The state of the resource does not allow it; this call did nothing."""
 
 
 class RateLimited(BanksideError):
@@ -113,7 +115,8 @@ class Unavailable(BanksideError):
 
 class OutcomeUnknown(BanksideError):
     """It is not known whether a write was carried out: repeat it under its `idempotency_key`, never under a new one.
-    After `abandoned` look the resource up, or ask the operator: each repetition is 409.
+    After `abandoned` and `idempotency_key_reused` each repetition is 409: look the resource up, a wire by
+    `problem["transaction_id"]`, or ask the operator.
     """
 
 
@@ -131,6 +134,7 @@ _BY_STATUS: dict[int, type[BanksideError]] = {
 _BY_CODE: dict[str, type[BanksideError]] = {
     "abandoned": OutcomeUnknown,
     "idempotency_in_progress": OutcomeUnknown,
+    "idempotency_key_reused": OutcomeUnknown,
 }
 
 
