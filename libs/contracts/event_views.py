@@ -98,8 +98,8 @@ class DeliveredEvent(Model):
     """What happened: `<kind>.<what>`."""
     timestamp: f.UtcDateTime
     """When it happened, as the bank tells it where it does, else when it was recorded."""
-    api_version: Annotated[str, WithJsonSchema({"type": "string", "const": API_VERSION})]
-    """The version of the interface by which `data` is written."""
+    api_version: Annotated[str, WithJsonSchema({"type": "string", "examples": [API_VERSION]})]
+    """The version of the interface by which `data` is written, as of when the event was recorded."""
     sequence: int
     """Grows per resource: what comes with a lower one than was seen is older."""
     data: dict[str, Any]

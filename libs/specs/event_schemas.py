@@ -31,8 +31,10 @@ def event_schema(event: EventType, data: Schema) -> Schema:
             " UTC with microseconds.",
         },
         "api_version": {
-            "const": API_VERSION,
-            "description": "The version of the interface by which `data` is written.",
+            **text,
+            "examples": [API_VERSION],
+            "description": "The version of the interface by which `data` is written, as of when the event was"
+            " recorded.",
         },
         "sequence": {
             "type": "integer",

@@ -171,6 +171,20 @@ ALLOWED: dict[str, Callable[[Document], Any]] = {
 }
 
 
+def test_the_constant_version_of_released_events_may_become_any_text() -> None:
+    released = copy.deepcopy(current())
+    for name in ("DeliveredEvent", "WireCompletedEvent"):
+        field(released, name, "api_version").clear()
+        field(released, name, "api_version").update(const="0.1.0")
+    changed = copy.deepcopy(current())
+    field(changed, "WireCompletedEvent", "api_version").update(type="number")
+
+    assert breaking_changes(released, current()) == []
+    assert "event wire.completed.api_version: may be number now" in breaking_changes(
+        released, changed
+    )
+
+
 @pytest.mark.parametrize("case", BREAKING)
 def test_what_breaks_callers_is_found(case: str) -> None:
     change, sentence = BREAKING[case]

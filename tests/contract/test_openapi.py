@@ -17,6 +17,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS, PUBLIC_OPERATIONS
+from libs.specs.example_events import event_example
 from libs.specs.problems import errors_of
 from tests.support.documents import openapi_document, operator_document
 from tests.support.with_each import with_each
@@ -317,11 +318,14 @@ def test_the_example_of_an_event_is_valid_and_has_every_field(name: str) -> None
     assert content["example"]["api_version"] == API_VERSION
 
 
-def test_the_version_of_events_is_a_constant() -> None:
-    schemas = openapi_document()["components"]["schemas"]
+@with_each(["DeliveredEvent", "WireCompletedEvent"])
+def test_an_event_that_was_recorded_by_another_version_is_valid(name: str) -> None:
+    schema = openapi_document()["components"]["schemas"][name]
+    event = event_example(EVENT_TYPES["wire.completed"])
 
-    for name in ("DeliveredEvent", "WireCompletedEvent"):
-        assert schemas[name]["properties"]["api_version"]["const"] == API_VERSION
+    validator(schema).validate({**event, "api_version": "0.0.9"})
+
+    assert schema["properties"]["api_version"]["examples"] == [API_VERSION]
 
 
 def test_every_amount_has_a_format_an_example_and_a_sentence() -> None:

@@ -799,8 +799,7 @@ export interface components {
             type: "account.closed";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AccountEventData"];
         };
@@ -854,8 +853,7 @@ export interface components {
             type: "account.opened";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AccountEventData"];
         };
@@ -866,8 +864,7 @@ export interface components {
             type: "account.restricted";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AccountEventData"];
         };
@@ -890,8 +887,7 @@ export interface components {
             type: "account.unrestricted";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AccountEventData"];
         };
@@ -902,8 +898,7 @@ export interface components {
             type: "ach.created";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AchEventData"];
         };
@@ -951,8 +946,7 @@ export interface components {
             type: "ach.returned";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AchEventData"];
         };
@@ -963,8 +957,7 @@ export interface components {
             type: "ach.settled";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AchEventData"];
         };
@@ -980,8 +973,7 @@ export interface components {
             type: "ach.submitted";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["AchEventData"];
         };
@@ -1172,8 +1164,7 @@ export interface components {
             type: "customer.approved";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["CustomerEventData"];
         };
@@ -1184,8 +1175,7 @@ export interface components {
             type: "customer.created";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["CustomerEventData"];
         };
@@ -1196,8 +1186,7 @@ export interface components {
             type: "customer.denied";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["CustomerEventData"];
         };
@@ -1208,8 +1197,7 @@ export interface components {
             type: "customer.documents_required";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["CustomerEventData"];
         };
@@ -1257,8 +1245,7 @@ export interface components {
             type: "customer.pending_review";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["CustomerEventData"];
         };
@@ -1274,8 +1261,7 @@ export interface components {
             type: "customer.updated";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["CustomerEventData"];
         };
@@ -1289,8 +1275,7 @@ export interface components {
             type: string;
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: {
                 [key: string]: unknown;
@@ -1405,8 +1390,7 @@ export interface components {
             type: "deposit_locations.updated";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["DepositLocationsEventData"];
         };
@@ -1440,8 +1424,7 @@ export interface components {
             type: "external_account.created";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["ExternalAccountEventData"];
         };
@@ -1472,8 +1455,7 @@ export interface components {
             type: "external_account.primary_changed";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["ExternalAccountEventData"];
         };
@@ -1636,8 +1618,7 @@ export interface components {
             type: "person.created";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["PersonEventData"];
         };
@@ -1668,8 +1649,7 @@ export interface components {
             type: "person.updated";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["PersonEventData"];
         };
@@ -1740,8 +1720,7 @@ export interface components {
             type: "statement.available";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["StatementEventData"];
         };
@@ -1873,8 +1852,7 @@ export interface components {
             type: "transaction.created";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["TransactionEventData"];
         };
@@ -1960,8 +1938,7 @@ export interface components {
             type: "webhook_subscription.test";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["SubscriptionEventData"];
         };
@@ -1972,8 +1949,7 @@ export interface components {
             type: "webhook_subscription.unavailable";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["SubscriptionEventData"];
         };
@@ -2001,8 +1977,7 @@ export interface components {
             type: "wire.approval_requested";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2013,8 +1988,7 @@ export interface components {
             type: "wire.approved";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2025,8 +1999,7 @@ export interface components {
             type: "wire.canceled";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2037,8 +2010,7 @@ export interface components {
             type: "wire.completed";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2049,8 +2021,7 @@ export interface components {
             type: "wire.created";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2120,8 +2091,7 @@ export interface components {
             type: "wire.rejected";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2146,8 +2116,7 @@ export interface components {
             type: "wire.returned";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
@@ -2173,8 +2142,7 @@ export interface components {
             type: "wire.submitted";
             /** Format: date-time */
             timestamp: string;
-            /** @constant */
-            api_version: "0.1.0";
+            api_version: string;
             sequence: number;
             data: components["schemas"]["WireEventData"];
         };
