@@ -307,19 +307,47 @@ async def test_settings_that_are_undefined_have_their_defaults(play: Run) -> Non
     assert len(server.received) == 2
 
 
-async def test_what_cannot_be_sent_is_an_error_of_the_caller_at_once(play: Run) -> None:
+async def test_an_address_with_a_user_or_a_password_is_refused_at_once(play: Run) -> None:
     script = """
-        await show(new b.Client({ ...settings, timeoutSeconds: NaN }).sendWire(wire));
         const baseUrl = settings.baseUrl.replace("//", "//user:password@");
         await show((async () => new b.Client({ ...settings, baseUrl }))());
     """
-    async with gateway(success({})) as server:
-        timeout, credentials = await play(server, script)
+    (refused,) = await play(Gateway("http://127.0.0.1:1", []), script)
 
-    assert timeout["name"] == "RangeError"
-    assert credentials["name"] == "TypeError"
-    assert "password" in credentials["message"]
-    assert server.received == []
+    assert refused["name"] == "TypeError"
+    assert "password" in refused["message"]
+
+
+async def test_a_limit_that_is_no_positive_finite_number_is_refused_at_once(play: Run) -> None:
+    script = """
+        const wrong = { attempts: 0, timeoutSeconds: 0, patienceSeconds: -1 };
+        for (const [name, value] of Object.entries(wrong))
+          for (const limit of [value, -0.5, NaN, Infinity, "5"])
+            await show((async () => new b.Client({ ...settings, [name]: limit }))());
+        new b.Client({ ...settings, attempts: 1, timeoutSeconds: 0.1, patienceSeconds: 0 });
+    """
+    refused = await play(Gateway("http://127.0.0.1:1", []), script)
+
+    assert [(error["name"], error["message"]) for error in refused] == [
+        ("RangeError", message)
+        for message in (
+            "attempts is no positive finite number.",
+            "timeoutSeconds is no positive finite number.",
+            "patienceSeconds is negative, or no finite number.",
+        )
+        for _ in range(5)
+    ]
+
+
+async def test_a_timeout_may_be_any_part_of_a_second_and_longer_than_a_timer(play: Run) -> None:
+    script = """
+        for (const timeoutSeconds of [2.01, 10 / 3, 1e9])
+          await new b.Client({ ...settings, timeoutSeconds, attempts: 1 }).listPartnerAccounts();
+    """
+    async with gateway(success([])) as server:
+        await play(server, script)
+
+    assert len(server.received) == 3
 
 
 async def test_an_idempotency_key_that_no_header_takes_is_refused_before_anything_is_sent(

@@ -10,6 +10,8 @@ const VERSION = "0.1.0";
 const IDEMPOTENCY_KEY =
   "idempotencyKey takes up to 255 printable ASCII characters, without a blank at either end; nothing was sent.";
 const ANSWER_BYTES = 16 * 1024 * 1024;
+/** Of a timer in milliseconds: of a longer one, Node makes one of 1 ms. */
+const LONGEST_TIMER = 2 ** 31 - 1;
 
 export interface Settings {
   /** Of the gateway, such as `https://bank.example.com`; without a user and a password, which fetch does not send. */
@@ -18,7 +20,7 @@ export interface Settings {
   secret: string;
   /** At most this many sends of one request; 5 unless set. */
   attempts?: number | undefined;
-  /** No retry begins later than this after the first send; 60 unless set. */
+  /** No retry begins later than this after the first send; 60 unless set, and 0 for no retries. */
   patienceSeconds?: number | undefined;
   /** Of one send; the gateway answers within 25 s. 30 unless set. */
   timeoutSeconds?: number | undefined;
@@ -30,6 +32,10 @@ export interface Settings {
 export class Client extends Methods {
   readonly #settings: { [K in keyof Settings]-?: NonNullable<Settings[K]> };
 
+  /**
+   * @throws TypeError where baseUrl is not that of a gateway; RangeError where attempts, patienceSeconds or
+   * timeoutSeconds is not a finite number, or out of its range
+   */
   constructor(settings: Settings) {
     super();
     const { protocol, username, password } = new URL(settings.baseUrl);
@@ -46,6 +52,13 @@ export class Client extends Methods {
       timeoutSeconds: settings.timeoutSeconds ?? 30,
       fetch: settings.fetch ?? globalThis.fetch.bind(globalThis),
     };
+    const { attempts, patienceSeconds, timeoutSeconds } = this.#settings;
+    for (const [name, limit] of Object.entries({ attempts, timeoutSeconds })) {
+      if (!(Number.isFinite(limit) && limit > 0)) throw new RangeError(`${name} is no positive finite number.`);
+    }
+    if (!(Number.isFinite(patienceSeconds) && patienceSeconds >= 0)) {
+      throw new RangeError("patienceSeconds is negative, or no finite number.");
+    }
   }
 
   protected override async call<T>(
@@ -93,7 +106,8 @@ export class Client extends Methods {
     const target = url.pathname + url.search;
     const signed = await signedHeaders(this.#settings, method, target, body, timestamp, newNonce());
     const sent = new Headers({ ...headers, ...signed, "X-Request-Id": exchange.requestId });
-    const signal = AbortSignal.timeout(this.#settings.timeoutSeconds * 1000);
+    // AbortSignal takes whole milliseconds.
+    const signal = AbortSignal.timeout(Math.min(Math.ceil(this.#settings.timeoutSeconds * 1000), LONGEST_TIMER));
     let response: Response;
     let text: string;
     try {
