@@ -549,6 +549,19 @@ async def test_an_answer_that_says_nothing_of_a_send_leaves_the_outcome_of_a_wri
     assert len(server.received) == len(answers)
 
 
+async def test_a_read_whose_retries_fail_ends_with_the_reason_of_the_last_one(play: Run) -> None:
+    limited = problem(429, "rate_limited", headers={"Retry-After": "3600"})
+    unavailable = problem(503, "unavailable", headers={"Retry-After": "3600"})
+    async with gateway(DROP, limited, DROP, unavailable) as server:
+        script = 'for (let i = 0; i < 2; i++) await show(client.getWire("t1"));'
+        errors = await play(server, script)
+
+    assert [(error["name"], error["code"]) for error in errors] == [
+        ("RateLimited", "rate_limited"),
+        ("Unavailable", "unavailable"),
+    ]
+
+
 async def test_a_fault_leaves_the_outcome_of_a_write_unknown_and_is_not_tried_again(
     play: Run,
 ) -> None:

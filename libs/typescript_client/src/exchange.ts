@@ -101,9 +101,14 @@ export class Exchange {
   /** A refusal of this send, where an earlier one may have been carried out, leaves the outcome of a write unknown. */
   #final(error: BanksideError): BanksideError {
     const isOfOneSend = OF_ONE_SEND.has(error.status ?? 0) || error.code === UNREADABLE_ANSWER;
-    if (!isOfOneSend || this.idempotencyKey === undefined || !(this.#isLost || this.#isUnderWay)) return error;
+    if (!isOfOneSend || !this.#mayBeDone) return error;
     const detail = `${error.detail} ${MAY_BE_DONE}`;
     return this.#error(OutcomeUnknown, NO_ANSWER, detail, error.status, undefined, error);
+  }
+
+  /** Whether an earlier send of a write may have been carried out. */
+  get #mayBeDone(): boolean {
+    return this.idempotencyKey !== undefined && (this.#isLost || this.#isUnderWay);
   }
 
   /** No connection, or no whole answer. */
@@ -130,7 +135,7 @@ export class Exchange {
     const isLate = performance.now() + pause * 1000 > this.#giveUpAt;
     if (this.#attempt < this.limits.attempts && !isLate) return pause;
     const isTold = error.code === IN_PROGRESS || error.code === NO_ANSWER;
-    if (isTold || !(this.#isLost || this.#isUnderWay)) throw error;
+    if (isTold || !this.#mayBeDone) throw error;
     const detail = `No answer came. ${MAY_BE_DONE}`;
     throw this.#error(OutcomeUnknown, NO_ANSWER, detail, undefined, undefined, error);
   }

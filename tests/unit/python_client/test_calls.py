@@ -17,10 +17,12 @@ from aiohttp import web
 
 from bankside_client import (
     AsyncClient,
+    BanksideError,
     Client,
     Conflict,
     InvalidRequest,
     OutcomeUnknown,
+    RateLimited,
     ServerError,
     Unavailable,
     exact_json,
@@ -250,6 +252,20 @@ async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
     assert "An earlier send may have been carried out." in str(unknown)
     assert not isinstance(refused, OutcomeUnknown)
     assert not isinstance(of_a_read, OutcomeUnknown)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "expected"),
+    [(429, "rate_limited", RateLimited), (503, "unavailable", Unavailable)],
+)
+async def test_a_read_whose_retries_fail_ends_with_the_reason_of_the_last_one(
+    kind: str, status: int, code: str, expected: type[BanksideError]
+) -> None:
+    async with gateway(DROP, problem(status, code, headers={"Retry-After": "0"})) as server:
+        error = await failure(kind, server, "get_wire", "t1")
+
+    assert (type(error), error.code, error.status) == (expected, code, status)
+    assert len(server.received) == 3
 
 
 @pytest.mark.parametrize(("status", "code"), [(500, "internal_error"), (502, "provider_error")])

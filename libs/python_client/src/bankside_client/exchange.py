@@ -252,14 +252,16 @@ class Exchange(Generic[T]):
         the outcome of a write unknown.
         """
         is_of_one_send = error.status in OF_ONE_SEND or error.code == errors.UNREADABLE_ANSWER
-        if not (is_of_one_send and self._operation.takes_idempotency_key and self._may_be_done):
+        if not (is_of_one_send and self._may_be_done):
             raise error
         detail = f"{error.detail} {MAY_BE_DONE}"
         raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail, error.status) from error
 
     @property
     def _may_be_done(self) -> bool:
-        return self._lost is not None or self._is_under_way
+        """Whether an earlier send of a write may have been carried out."""
+        is_open = self._lost is not None or self._is_under_way
+        return is_open and self._operation.takes_idempotency_key
 
     def lost(self, cause: Exception) -> float:
         """No connection, or no whole answer.
