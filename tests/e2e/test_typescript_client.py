@@ -549,6 +549,18 @@ async def test_an_answer_that_says_nothing_of_a_send_leaves_the_outcome_of_a_wri
     assert len(server.received) == len(answers)
 
 
+async def test_an_answer_with_an_unknown_code_is_retried_by_its_status(play: Run) -> None:
+    answers = [
+        problem(status, "a_code_of_a_later_release", headers={"Retry-After": "0"})
+        for status in (429, 503)
+    ]
+    async with gateway(*answers, success({"transaction_id": "t1"})) as server:
+        (answer,) = await play(server, "await show(send());")
+
+    assert answer["data"] == {"transaction_id": "t1"}
+    assert {request.headers["Idempotency-Key"] for request in server.received} == {"invoice-7"}
+
+
 async def test_a_read_whose_retries_fail_ends_with_the_reason_of_the_last_one(play: Run) -> None:
     limited = problem(429, "rate_limited", headers={"Retry-After": "3600"})
     unavailable = problem(503, "unavailable", headers={"Retry-After": "3600"})

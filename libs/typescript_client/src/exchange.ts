@@ -1,5 +1,6 @@
 /** One call without its transport: what each answer means, and how long to pause before a retry. */
 
+import { ADVICE } from "./advice.js";
 import type { Answer } from "./answers.js";
 import {
   BanksideError,
@@ -22,6 +23,8 @@ const IN_PROGRESS = "idempotency_in_progress";
 const UNDER_WAY = new Set([IN_PROGRESS, "nonce_reused"]);
 /** Codes after which a request is sent again: nothing was started, or the first request will have its answer. */
 const RETRIED = new Set(["unavailable", RATE_LIMITED, ...UNDER_WAY]);
+/** Answers of these are retried under a code of a later gateway, too: nothing was started. */
+const RETRIED_STATUSES = new Set([429, 503]);
 /** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
 const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 422, 500]);
 const MAY_BE_DONE = "An earlier send may have been carried out.";
@@ -93,7 +96,7 @@ export class Exchange {
     } else {
       error = this.#error(errorClass(status, UNREADABLE_ANSWER), UNREADABLE_ANSWER, `The answer is ${status}.`, status);
     }
-    if (!RETRIED.has(error.code)) throw this.#final(error);
+    if (!isRetried(error)) throw this.#final(error);
     this.#isUnderWay ||= UNDER_WAY.has(error.code);
     return this.#pause(error, response);
   }
@@ -167,6 +170,10 @@ export class Exchange {
     const { requestId, idempotencyKey } = this;
     return new kind({ code, detail, requestId, status, problem, idempotencyKey, cause });
   }
+}
+
+function isRetried({ code, status }: BanksideError): boolean {
+  return RETRIED.has(code) || (RETRIED_STATUSES.has(status ?? 0) && !Object.hasOwn(ADVICE, code));
 }
 
 /** Seconds of a Retry-After: a number of them, or a date. Undefined when it says nothing usable. */

@@ -485,6 +485,18 @@ async def test_a_429_of_a_proxy_is_tried_again(kind: str) -> None:
     assert len(server.received) == 2
 
 
+@pytest.mark.parametrize("status", [429, 503])
+async def test_an_answer_with_an_unknown_code_is_retried_by_its_status(
+    kind: str, status: int
+) -> None:
+    later = problem(status, "a_code_of_a_later_release", headers={"Retry-After": "0"})
+    async with gateway(later, success(WIRE)) as server, calling(kind, server.base_url) as call:
+        answer = await call("send_wire", **SENT)
+
+    assert answer.data.transaction_id == "t1"
+    assert len({request.headers["Idempotency-Key"] for request in server.received}) == 1
+
+
 @pytest.mark.parametrize("before", [(), (DROP,)], ids=["first send", "retry"])
 async def test_a_success_of_a_write_that_cannot_be_read_leaves_its_outcome_unknown(
     kind: str, before: tuple[str, ...]

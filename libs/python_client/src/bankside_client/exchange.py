@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 import httpx
 
 from bankside_client import errors
+from bankside_client.advice import ADVICE
 from bankside_client.answers import Answer
 from bankside_client.backoff import Backoff, lengthened
 from bankside_client.errors import BanksideError, OutcomeUnknown, ServerError, Unavailable
@@ -39,6 +40,8 @@ UNDER_WAY = frozenset({IN_PROGRESS, NONCE_REUSED})
 """An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that."""
 RETRIED = frozenset({"unavailable", RATE_LIMITED}) | UNDER_WAY
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
+RETRIED_STATUSES = frozenset({429, 503})
+"""Answers of these are retried under a code of a later gateway, too: nothing was started."""
 OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 422, 500})
 """Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send."""
 MAY_BE_DONE = "An earlier send may have been carried out."
@@ -242,7 +245,7 @@ class Exchange(Generic[T]):
             case _:
                 detail = f"The answer is {response.status_code} {response.reason_phrase}."
                 error = self._error(response.status_code, errors.UNREADABLE_ANSWER, detail, {})
-        if error.code not in RETRIED:
+        if not _is_retried(error):
             self._end(error)
         self._is_under_way |= error.code in UNDER_WAY
         return self._pause(error, response)
@@ -341,6 +344,10 @@ class Exchange(Generic[T]):
         self, kind: type[BanksideError], code: str, detail: str, status: int | None = None
     ) -> BanksideError:
         return kind(code, detail, self._request_id, status=status, idempotency_key=self._key)
+
+
+def _is_retried(error: BanksideError) -> bool:
+    return error.code in RETRIED or (error.status in RETRIED_STATUSES and error.code not in ADVICE)
 
 
 def is_read_ahead(operation: Operation[list[T]], values: Mapping[str, Any]) -> bool:
