@@ -273,17 +273,38 @@ async def test_a_call_that_is_built_anew_has_the_same_body(play: Run) -> None:
     script = """
         const moved = (value) => Object.fromEntries(Object.entries(value).reverse());
         const person = { id: "p1", ownership_percentage: 25.5, last_name: null, tags: ["b", "a"] };
+        class Person { constructor(values) { Object.assign(this, values); } }
+        const bare = Object.assign(Object.create(null), moved(person));
         await client.sendWire({ ...wire, persons: [person] });
         await client.sendWire({ persons: [moved(person)], ...moved(wire) });
+        await client.sendWire({ persons: [new Person(moved(person))], ...moved(wire) });
+        await client.sendWire({ persons: [bare], ...moved(wire) });
     """
     async with gateway(success({})) as server:
         await play(server, script)
 
-    [first, again] = server.received
-    assert first.body == again.body
+    [first, *anew] = server.received
+    assert [again.body for again in anew] == [first.body] * 3
     assert json.loads(first.body)["persons"] == [
         {"id": "p1", "ownership_percentage": 25.5, "last_name": None, "tags": ["b", "a"]}
     ]
+
+
+async def test_a_value_that_json_writes_as_another_one_is_sent_as_that(play: Run) -> None:
+    script = """
+        await client.onboardCustomer({
+          a: [new Number(1.5), new String("b"), new Boolean(false)],
+          b: { toJSON: () => ({ z: 1, y: new Date(0) }) },
+        });
+        await show(client.onboardCustomer({ a: Object(1n) }));
+    """
+    async with gateway(success({})) as server:
+        (refused,) = await play(server, script)
+
+    assert [request.body for request in server.received] == [
+        b'{"a":[1.5,"b",false],"b":{"y":"1970-01-01T00:00:00.000Z","z":1}}'
+    ]
+    assert refused["name"] == "TypeError"
 
 
 async def test_an_update_of_nothing_has_an_empty_object_for_its_body(play: Run) -> None:

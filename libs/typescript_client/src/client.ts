@@ -10,6 +10,8 @@ const VERSION = "0.1.0";
 const IDEMPOTENCY_KEY =
   "idempotencyKey takes up to 255 printable ASCII characters, without a blank at either end; nothing was sent.";
 const ANSWER_BYTES = 16 * 1024 * 1024;
+/** Of primitives: JSON.stringify writes what is in them. */
+const WRAPPERS = [Number, String, Boolean, BigInt];
 /** Of a timer in milliseconds: of a longer one, Node makes one of 1 ms. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
@@ -175,7 +177,8 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
 /** A replacer for JSON.stringify: keys are sorted, as a retry under an Idempotency-Key needs the same bytes. */
 function canonical(name: string, value: unknown): unknown {
   finite(name, value instanceof Number ? value.valueOf() : value);
-  if (typeof value !== "object" || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  if (WRAPPERS.some((wrapper) => value instanceof wrapper)) return value;
   return Object.fromEntries(Object.entries(value).sort(([one], [other]) => (one < other ? -1 : 1)));
 }
 
