@@ -78,7 +78,7 @@ def verify(
     """
     if not (timestamp.isascii() and timestamp.isdigit() and len(timestamp) <= 15):
         raise WebhookSignatureError("webhook-timestamp is not Unix seconds")
-    if abs(now - int(timestamp)) > tolerance_seconds:
+    if not abs(now - int(timestamp)) <= tolerance_seconds:  # so that NaN is no tolerance
         raise WebhookSignatureError("webhook-timestamp is not within the tolerance")
     expected = sign(key, message_id, timestamp, body).encode("ascii")
     found = False

@@ -48,7 +48,8 @@ export async function verifyWebhook(
   if (!/^[0-9]{1,15}$/.test(timestamp)) {
     throw new WebhookSignatureError("webhook-timestamp is not Unix seconds");
   }
-  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > (settings.toleranceSeconds ?? 300)) {
+  // Asked in this way round, so that NaN is no tolerance.
+  if (!(Math.abs(Date.now() / 1000 - Number(timestamp)) <= (settings.toleranceSeconds ?? 300))) {
     throw new WebhookSignatureError("webhook-timestamp is not within the tolerance");
   }
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;

@@ -73,6 +73,11 @@ def test_a_receiver_refuses_a_delivery_outside_the_tolerance(now: float) -> None
         check(VECTOR["signature"], now=now)
 
 
+def test_a_tolerance_that_is_not_a_number_lets_no_delivery_through() -> None:
+    with pytest.raises(WebhookSignatureError, match="tolerance"):
+        check(VECTOR["signature"], now=NOW + 1e6, tolerance_seconds=float("nan"))
+
+
 @pytest.mark.parametrize("timestamp", ["", "-1", "1.5", "١٢٣", "9" * 400])
 def test_a_timestamp_that_is_not_seconds_is_refused(timestamp: str) -> None:
     with pytest.raises(WebhookSignatureError, match="Unix seconds"):
