@@ -90,6 +90,18 @@ for (const v of given.vectors.webhook_signature) {
 }
 """
 
+USE = """
+declare global { var fetch: (target: string) => Promise<unknown>; }
+import { Client, type Event, signedHeaders, verifyWebhook } from "bankside-client";
+
+const key = { subscriptionKey: "a", secret: "b" };
+const client = new Client({ ...key, baseUrl: "https://bank.example.com" });
+const wire = { sending_account_id: "a", external_account_id: "e", amount: 12.5, purpose: "Invoice" };
+export const id: string = (await client.sendWire(wire, { idempotencyKey: "k" })).data.transaction_id;
+export const signed = await signedHeaders(key, "GET", "/", new Uint8Array(), "1", "n");
+export const event: Event = await verifyWebhook(new Uint8Array(), {}, "whsec_");
+"""
+
 pytestmark = pytest.mark.skipif(
     find_typescript() is None,
     reason=f"no Node with its packages: `make test` installs them, `apt-get install {PACKAGE}` Node",
@@ -165,6 +177,22 @@ async def test_the_package_does_what_its_readme_shows(live: Live, installed: Pat
     assert "insufficient_funds" in said
     test = "webhook_subscription.test"
     assert received.splitlines() == [test, "200", test, "200", "400"]
+
+
+async def test_its_types_need_none_of_a_browser_and_no_new_compiler(installed: Path) -> None:
+    programs = find_typescript()
+    assert programs is not None
+    (installed / "use.mts").write_text(USE)
+    options = ("--strict", "--lib", "es2022", "--module", "nodenext", "--skipDefaultLibCheck")
+
+    read = await run(
+        *(str(programs / "tsc"), "--noEmit", *options, "--listFiles", "use.mts"), folder=installed
+    )
+
+    declared = [Path(line) for line in read.splitlines() if "bankside-client/dist/" in line]
+    assert "client.d.ts" in {file.name for file in declared}
+    generic = [file.name for file in declared if "Uint8Array<" in file.read_text()]
+    assert not generic, "TypeScript before 5.7 takes no argument there"
 
 
 async def test_it_signs_and_verifies_every_vector(play: Run) -> None:

@@ -4,7 +4,8 @@ import { type Answer, Page } from "./answers.js";
 import { Exchange } from "./exchange.js";
 import { Methods, type Options, type Values } from "./methods.js";
 import type { Operation } from "./operations.js";
-import { newNonce, signedHeaders } from "./signing.js";
+import { signedHeaders } from "./signing.js";
+import { newNonce } from "./webcrypto.js";
 
 const VERSION = "0.1.0";
 const IDEMPOTENCY_KEY =

@@ -1,7 +1,7 @@
 /** `verifyWebhook` tells a genuine delivery: Standard Webhooks (https://www.standardwebhooks.com). */
 
 import type { Event } from "./events.js";
-import { hmacKey } from "./signing.js";
+import { hmacKey } from "./webcrypto.js";
 
 const PREFIX = "whsec_";
 /** Bankside's have 32, Standard Webhooks has 24 to 64. A key that is empty, as of an empty variable, is known to all. */
