@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import tomllib
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -123,6 +124,23 @@ def test_the_python_client_verifies_the_vector(
         verify_webhook(body + b" ", headers, vector["secret"])
     with pytest.raises(WebhookSignatureError, match="webhook-id is missing"):
         verify_webhook(body, {}, vector["secret"])
+
+
+class FlasksHeaders:
+    """No mapping, as `flask.request.headers`; mypy compares its type with what is taken."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self._values = values
+
+    def items(self, lower: bool = False) -> Iterable[tuple[str, str]]:
+        return iter(self._values.items())
+
+
+def test_the_headers_of_flask_are_taken() -> None:
+    body = json.dumps(event_example(EVENT_TYPES["wire.completed"]), default=str).encode()
+    headers = FlasksHeaders(delivered(body, int(time.time())))
+
+    assert verify_webhook(body, headers, SECRET).type == "wire.completed"
 
 
 def test_a_delivery_that_is_genuine_and_old_is_refused() -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from bankside_client.exact_json import decode, read
 from bankside_client.models import EVENT_DATA, EventData
@@ -43,9 +43,15 @@ class Event:
             object.__setattr__(self, "data", read(kind, self.data))
 
 
+class Headers(Protocol):
+    """Of a request, as web frameworks have them: those of Flask are no `Mapping`."""
+
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
 def verify_webhook(
     body: bytes,
-    headers: Mapping[str, str],
+    headers: Headers,
     secret: str | Sequence[str],
     *,
     tolerance_seconds: int = TOLERANCE_SECONDS,
