@@ -8,7 +8,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest.mock import Mock
@@ -270,6 +270,32 @@ async def test_answers_of_a_transport_that_gives_them_whole_are_read(kind: str) 
         wire = await call("get_wire", "t1")
 
     assert wire.data.transaction_id == "t1"
+
+
+async def test_reading_an_answer_takes_time_in_proportion_to_its_length(kind: str) -> None:
+    """Of 50,000 pieces: a copy of the body with each of them would be 125 GB."""
+    note = b"x" * 100
+    pieces = [b'{"message":"Done","data":{"note":"', *[note] * 50_000, b'"}}']
+
+    class Pieces(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            return iter(pieces)
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            for piece in pieces:
+                yield piece
+
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, stream=Pieces()))
+    async with (
+        of_the_callers(kind, transport=transport) as http,
+        calling(kind, "http://a", http=http) as call,
+    ):
+        began = time.process_time()
+        wire = await call("get_wire", "t1")
+        took = time.process_time() - began
+
+    assert len(wire.data.note) == 50_000 * len(note)
+    assert took < 4 * pace()
 
 
 async def test_event_loops_may_use_an_async_client_one_after_another() -> None:

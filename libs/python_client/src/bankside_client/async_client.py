@@ -108,12 +108,12 @@ class AsyncClient(AsyncMethods):
         with anyio.move_on_after(self._gateway.timeout_seconds):
             response = await http.send(request, stream=True, follow_redirects=False)
             try:
-                body = b""
+                body = bytearray()
                 async for part in response.aiter_bytes():
                     body += part
                     if len(body) > ANSWER_BYTES:
                         raise httpx.ReadError("The answer is too large.", request=request)
-                return response, body
+                return response, bytes(body)
             finally:
                 await response.aclose()
         raise httpx.ReadTimeout("The answer is too slow.", request=request)

@@ -119,12 +119,12 @@ class Client(Methods):
                 return response, response.content
             raw = _in_time(response, give_up_at)
             decoded = httpx.Response(response.status_code, headers=response.headers, content=raw)
-            body = b""
+            body = bytearray()
             for part in decoded.iter_bytes():
                 body += part
                 if len(body) > ANSWER_BYTES:
                     raise httpx.ReadError("The answer is too large.", request=request)
-            return response, body
+            return response, bytes(body)
         finally:
             response.close()
 
