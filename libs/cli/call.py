@@ -29,6 +29,12 @@ _TARGET = re.compile(r"/[!\"$-~]*")
 """Printable ASCII from the slash on; no `#`, which is never sent."""
 
 
+class _Envelope(msgspec.Struct):
+    """What every success of the gateway to a write has."""
+
+    data: msgspec.Raw
+
+
 def call(
     method: str,
     path: str,
@@ -99,16 +105,30 @@ def call(
         print_json(_as_document(response, idempotency_key))
     else:
         _show(response, milliseconds, idempotency_key)
-    return 0 if 200 <= response.status < 300 else _status_of_failure(response, is_write)
+    return _status_of_answer(response, is_write, advice)
 
 
-def _status_of_failure(response: Response, is_write: bool) -> int:
-    """The exit status of an answer that is no success."""
+def _status_of_answer(response: Response, is_write: bool, advice: str) -> int:
+    """Raises:
+    UnknownOutcome: a success to a write that is not the gateway's.
+    """
+    if 200 <= response.status < 300:
+        if is_write and not _is_envelope(response.body):
+            raise UnknownOutcome(f"That is no answer of the gateway. {advice}")
+        return 0
     from libs.client.answers import error_of, is_fault, is_unknown  # noqa: PLC0415 - only where something is wrong: see `main`
 
     error = error_of(response)
     may_be_done = is_unknown(response) or is_fault(error) or status_of(error) == UNKNOWN
     return UNKNOWN if is_write and may_be_done else REFUSED
+
+
+def _is_envelope(body: bytes) -> bool:
+    try:
+        msgspec.json.decode(body, type=_Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _advice(idempotency_key: str | None, is_operators: bool) -> str:

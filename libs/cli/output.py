@@ -83,7 +83,7 @@ def pretty(body: bytes) -> Text:
     """A JSON text indented and coloured, its numbers as they came; anything else as it is."""
     try:
         indented = msgspec.json.format(body, indent=2).decode()
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Text(body.decode("utf-8", "replace"))
     return JSONHighlighter()(indented)
 

@@ -108,6 +108,30 @@ async def test_the_exit_status_tells_what_was_refused_from_what_may_be_done(
     assert status == ends
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>",
+        "",
+        '["hello"]',
+        '{"message": "Done"}',
+        '{"data": %s}' % ("[" * 50_000 + "]" * 50_000),
+    ],
+    ids=["a page", "nothing", "a list", "no data", "nested too deep"],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)], ids=["plain", "json"])
+async def test_a_success_to_a_write_that_is_not_the_gateways_may_be_done(
+    body: str, options: tuple[str, ...]
+) -> None:
+    async with gateway(lambda: web.Response(text=body)) as server:
+        post = ("call", "POST", "/customer/wire", "--idempotency-key", "k", *options)
+        of_a_write, _, told = await bankside(*post, base_url=server.base_url)
+        of_a_read, *_ = await bankside("call", "GET", "/docs", *options, base_url=server.base_url)
+
+    assert (of_a_write, of_a_read) == (3, 0)
+    assert "That is no answer of the gateway. It may have been carried out: repeat it" in told
+
+
 async def test_a_request_id_is_shown_as_it_is() -> None:
     answer = success({}, headers={"X-Request-Id": "[/x][bold]y"})
     async with gateway(answer) as server:
