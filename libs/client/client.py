@@ -150,6 +150,7 @@ class Client:
                 return await self._attempt(operation, method, target, headers, body)
             except NoAnswer as error:
                 lost, failure = error, unanswered(operation)
+                failure.__cause__ = error
             except NotSent as error:
                 failure = Unavailable("The gateway cannot be reached.", headers={})
                 failure.__cause__ = error
@@ -168,7 +169,8 @@ class Client:
             if attempt == self._attempts or late or ((lost or is_under_way) and not repeatable):
                 break
             await asyncio.sleep(pause)
-        if isinstance(failure, IdempotencyInProgress) or not (lost or is_under_way):
+        is_told = operation.is_read or isinstance(failure, IdempotencyInProgress)
+        if is_told or not (lost or is_under_way):
             raise failure
         # An earlier send may have been carried out.
         raise unanswered(operation) from lost or failure

@@ -294,6 +294,22 @@ async def test_a_read_without_an_answer_timed_out() -> None:
             await client.get_balance(GetBalance(account_id="a"))
 
 
+@pytest.mark.parametrize(
+    ("refusal", "expected"),
+    [
+        (problem(429, "rate_limited"), errors.RateLimited),
+        (problem(503, "unavailable"), errors.Unavailable),
+    ],
+    ids=["429", "503"],
+)
+async def test_a_read_whose_retries_fail_ends_with_the_reason_of_the_last_one(
+    refusal: Callable[[], web.Response], expected: type[errors.BanksideError]
+) -> None:
+    async with gateway(DROP, refusal) as server, client_of(server) as client:
+        with pytest.raises(expected):
+            await client.get_balance(GetBalance(account_id="a"))
+
+
 async def test_a_gateway_that_is_not_there_is_unavailable() -> None:
     async with gateway(DROP) as server:
         pass
