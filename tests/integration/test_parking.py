@@ -176,6 +176,41 @@ async def test_what_is_no_fault_of_ours_never_parks_and_ends_a_row_of_faults(
         assert await until(are_done)
 
 
+async def test_a_disk_that_fails_parks_no_command(
+    fresh_environment: Environment, database: Database
+) -> None:
+    failures = {
+        "53100": 'could not extend file "base/5/16384": No space left on device',
+        "58030": 'could not read block 7 in file "base/5/16384": Input/output error',
+        "XX000": 'could not extend file "base/5/16384": File too large',
+    }
+    async with calling(fresh_environment) as caller:
+        bodies = [bytes(envelope_of(caller, sqlstate).body) for sqlstate in failures]
+    async with database.transaction() as connection:
+        for body in bodies:
+            command = replace(accepting(), body=body)
+            await inbox_acceptance.accept(connection, command, None, lease=False)
+    await execute(database, f"UPDATE inbox SET faults = {FAULTS_IN_A_ROW - 1}")
+    failing = dict(failures)
+
+    async def drive(_drive: Drive, command: UpdatePerson) -> Result:
+        if message := failing.pop(command.person_id, None):
+            await execute(
+                database,
+                f"DO $$ BEGIN RAISE '{message}' USING ERRCODE = '{command.person_id}'; END $$",
+            )
+        return Result()
+
+    async with serving(fresh_environment, drive):
+
+        async def are_done() -> bool:
+            assert not await parked(database)
+            await execute(database, "UPDATE inbox SET lease_until = now() WHERE attempts = 1")
+            return not await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NULL")
+
+        assert await until(are_done)
+
+
 async def test_a_stored_command_that_cannot_be_read_is_parked_at_its_first_drive(
     fresh_environment: Environment, database: Database
 ) -> None:
