@@ -22,11 +22,17 @@ from libs.persistence.tables import database_life as table
 _PRESENT = table.c.started_at == func.pg_postmaster_start_time()
 _NO_RECORDS = array([], type_=Text)
 _IS_OPEN = and_(table.c.missing_records != _NO_RECORDS, table.c.closed_at.is_(None))
+# A life that was first seen while the clock was ahead counts from when the clock is seen right: its check would have to
+# wait for the time that was written. The trusted edge moves back at most, so that more records are compared.
 SEE = (
     insert(table)
     .values(started_at=func.pg_postmaster_start_time())
     .on_conflict_do_update(
-        index_elements=[table.c.started_at], set_={"last_seen_at": func.clock_timestamp()}
+        index_elements=[table.c.started_at],
+        set_={
+            "first_seen_at": func.least(table.c.first_seen_at, func.clock_timestamp()),
+            "last_seen_at": func.clock_timestamp(),
+        },
     )
 )
 _IS_DUE = table.c.report_due_at <= func.clock_timestamp()

@@ -104,6 +104,26 @@ async def test_a_life_is_not_compared_while_earlier_writes_may_be_on_their_way(
     assert (await lost_history_seconds(database) or 0) < TRANSIT_SECONDS
 
 
+async def test_a_life_that_began_while_the_clock_was_ahead_is_checked_as_one_that_began_when_it_was_set(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    await start_anew(database)
+    await let_pass(database, -5 * 3600)
+
+    await check.check()
+    too_early = (bank.pages_read, await lost_history_seconds(database) or 0)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    *_, since = await first_seen(database)
+    await check.check()
+
+    pages_read, seconds = too_early
+    assert pages_read == 0
+    assert 0 <= seconds < TRANSIT_SECONDS
+    assert await is_trusted(database)
+    assert bank.trusted_until is not None
+    assert bank.trusted_until <= since - timedelta(seconds=TRANSIT_SECONDS)
+
+
 async def test_a_life_is_checked_once(check: Continuity, bank: Bank) -> None:
     for _ in range(3):
         await check.check()
