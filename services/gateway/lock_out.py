@@ -33,18 +33,26 @@ _LOCKED = select(login_attempts.c.locked_until - func.now()).where(
     login_attempts.c.subject == bindparam("subject")
 )
 # An attempt counts as failed from its beginning, so that attempts side by side do not get more than their number.
+# Times further ahead than any attempt writes them are of before the database's clock was set back: such failures are
+# forgotten, and such a lock is over. An attempt that waited for another one's commit finds times ahead of its own
+# `now()`, by less than two minutes: the server ends a statement after 15 s.
 _ATTEMPT = text(
     """
     INSERT INTO login_attempts AS a (subject, failures, last_at, locked_until)
     VALUES (:subject, 1, now(), now())
     ON CONFLICT (subject) DO UPDATE SET
-        failures = CASE WHEN a.last_at < now() - interval '1 hour' THEN 1 ELSE a.failures + 1 END,
+        failures = CASE
+            WHEN a.last_at NOT BETWEEN now() - interval '1 hour' AND now() + interval '2 minutes' THEN 1
+            ELSE a.failures + 1
+        END,
         last_at = now(),
         locked_until = CASE
-            WHEN a.last_at < now() - interval '1 hour' OR a.failures + 1 < :free THEN now()
+            WHEN a.last_at NOT BETWEEN now() - interval '1 hour' AND now() + interval '2 minutes'
+                OR a.failures + 1 < :free THEN now()
             ELSE now() + least(interval '15 minutes', interval '30 seconds' * 2 ^ least(a.failures + 1 - :free, 10))
         END
-    WHERE a.locked_until <= now()
+    WHERE a.locked_until <= now() OR a.locked_until > now() + interval '17 minutes'
+        OR a.last_at > now() + interval '2 minutes'
     RETURNING failures
     """
 )

@@ -305,6 +305,40 @@ async def test_an_address_is_locked_over_all_names(desk: Desk, person: Person) -
     assert await guess_from(person.console, "2001:db8:77::2", 1) == ["rate_limited"]
 
 
+async def test_after_the_clock_was_set_back_no_earlier_attempt_locks_and_failures_count_anew(
+    desk: Desk, person: Person
+) -> None:
+    address = "198.51.100.79"
+    assert verdict(await person.log_in("guess", address=address)) == (403, "login_refused")
+    await desk.execute(
+        "UPDATE login_attempts SET failures = 30, last_at = last_at + interval '2 hours',"
+        " locked_until = locked_until + interval '2 hours 15 minutes'"
+    )
+
+    opened = await person.log_in(person.one_time_password, address=address)
+    failed = await person.log_in("guess", address=address)
+
+    counted = await desk.execute(
+        "SELECT failures FROM login_attempts WHERE last_at BETWEEN now() - interval '1 minute' AND now()"
+    )
+    assert (opened.status, verdict(failed)) == (200, (403, "login_refused"))
+    assert [row.failures for row in counted] == [1, 1]
+
+
+async def test_an_attempt_that_waited_for_another_one_counts_beside_it(
+    desk: Desk, person: Person
+) -> None:
+    assert verdict(await person.log_in("guess")) == (403, "login_refused")
+    await desk.execute(
+        "UPDATE login_attempts SET failures = :failures, last_at = now() + interval '1 minute'",
+        failures=FAILURES_OF_NAME - 1,
+    )
+
+    codes = [(await person.log_in("guess")).code for _ in range(2)]
+
+    assert codes == ["login_refused", "rate_limited"]
+
+
 async def test_log_ins_that_succeed_do_not_count_as_failures_of_their_address(
     desk: Desk, person: Person
 ) -> None:
