@@ -12,6 +12,7 @@ from yarl import URL
 
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.sessions import CONNECT_SECONDS, note_response, read_bounded
+from libs.providers.storable_json import storable_json
 
 
 class SessionTransport(httpx.AsyncBaseTransport):
@@ -49,6 +50,6 @@ class SessionTransport(httpx.AsyncBaseTransport):
         return httpx.Response(
             response.status,
             headers=list(response.headers.items()),
-            content=body,
+            content=storable_json(body),
             request=request,
         )

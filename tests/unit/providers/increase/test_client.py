@@ -16,6 +16,7 @@ from libs.providers.increase import refusals
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.lists import CursorPage, read_page, read_pages
 from libs.providers.increase.money import amount_of, cents_of
+from libs.providers.increase.wires import retrieve_wire
 from tests.unit.providers.conftest import Answer, Provider, drops, hangs, says, soon
 from tests.unit.providers.increase.conftest import (
     API_KEY,
@@ -40,6 +41,21 @@ async def test_a_read_is_tried_again(provider: Provider, increase: IncreaseClien
 
     assert await read(increase) == "wire_transfer_1"
     assert provider.requests == [READ] * 3
+
+
+async def test_a_text_of_another_party_can_be_stored(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    provider.answers = [
+        shows(wire_transfer(None, creditor={"name": "Acme\0 \ud800Inc", "address": None}))
+    ]
+
+    wire = await increase.read(
+        "get_wire", lambda sdk: retrieve_wire(sdk, "wire_transfer_1"), deadline=soon()
+    )
+
+    assert wire.creditor is not None
+    assert wire.creditor.name == "Acme\N{REPLACEMENT CHARACTER} \N{REPLACEMENT CHARACTER}Inc"
 
 
 @pytest.mark.parametrize(
