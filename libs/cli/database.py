@@ -11,12 +11,13 @@ from typing import TypeVar
 from sqlalchemy.exc import ProgrammingError
 
 from libs.cli.refused_connections import database_refusal
-from libs.client.errors import OperatorError
+from libs.client.errors import OperatorError, UnknownOutcome
 from libs.persistence import audit
 from libs.persistence.addressing import BadDatabaseUrl
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
-from libs.persistence.engine import Database, open_database
+from libs.persistence.availability import is_away
+from libs.persistence.engine import open_database
 from libs.secret_sources import BadSecret, read_secret
 from libs.tls import BadCertificates, ca_file_setting
 
@@ -31,11 +32,17 @@ def database_variable(service: str) -> str:
     return f"BANKSIDE_{service.upper()}_DATABASE_URL"
 
 
-def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
-    """What `work` makes of the service's database.
+def in_transaction(
+    service: str, work: Callable[[AsyncConnection], Awaitable[T]], *, when_lost: str
+) -> T:
+    """What `work` does in a transaction of the service's database.
+
+    Args:
+        when_lost: the sentence when it may have been done.
 
     Raises:
-        OperatorError: the database is not known or cannot be reached.
+        OperatorError: the database is not known or cannot be reached; nothing was done.
+        UnknownOutcome: the answer to the commit is lost.
     """
     variable = database_variable(service)
     try:
@@ -56,9 +63,15 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
     except BadCertificates as error:
         raise OperatorError(f"Set BANKSIDE_DATABASE_CA_FILE: {error}.") from None
 
+    is_committing = False
+
     async def run() -> T:
+        nonlocal is_committing
         try:
-            return await work(database)
+            async with database.transaction() as connection:
+                done = await work(connection)
+                is_committing = True
+            return done
         finally:
             await database.close()
 
@@ -71,6 +84,8 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
             f"The database of {service} is not that of this release: run `make up` or `make migrate`."
         ) from error
     except Exception as error:
+        if is_committing and is_away(error):
+            raise UnknownOutcome(when_lost) from error
         refusal = database_refusal(variable, error)
         if refusal is None:
             raise

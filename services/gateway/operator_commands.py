@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from libs.cli.database import record, with_database
+from libs.cli.database import in_transaction, record
 from libs.cli.decisions import Flag, is_agreed
 from libs.cli.output import console, escape, print_json
 from libs.cli.rotation import OVERLAP_HOURS, end_of_old_secret, overlap, told_when_lost
@@ -16,7 +16,7 @@ from libs.client.errors import OperatorError
 from libs.client.operator_client import ask, checked
 from libs.contracts.operating import operators as o
 from libs.contracts.operating.pages import Order
-from libs.persistence.engine import Database
+from libs.persistence.async_engine import AsyncConnection
 from services.gateway import new_keys
 from services.gateway import operator_repository as repository
 from services.gateway.login_repository import end_sessions, set_one_time_password
@@ -80,30 +80,35 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
     name, role = command.name, command.role
     ring = Settings.load().ring("storage_keys")
 
-    async def work(database: Database) -> tuple[str, str, str | None]:
+    async def work(connection: AsyncConnection) -> tuple[str, str, str | None]:
         one_time = await new_one_time_password(Passwords()) if command.login else None
-        async with database.transaction() as connection:
-            if not await repository.add_operator(connection, name, role):
-                existing = await repository.lock_role(connection, name)
-                if existing != role:
-                    raise OperatorError(
-                        f"There is or was an operator {name} who is not {role}: take another name."
-                    )
-            made = await new_keys.add_key(connection, ring, name)
-            if one_time is not None:
-                await set_one_time_password(connection, name, one_time)
-                await end_sessions(connection, name)
-            await record(
-                connection,
-                "operators.create",
-                operator=name,
-                role=role,
-                subscription_key=made[0],
-                reason=command.reason,
-            )
-            return *made, one_time.password if one_time else None
+        if not await repository.add_operator(connection, name, role):
+            existing = await repository.lock_role(connection, name)
+            if existing != role:
+                raise OperatorError(
+                    f"There is or was an operator {name} who is not {role}: take another name."
+                )
+        made = await new_keys.add_key(connection, ring, name)
+        if one_time is not None:
+            await set_one_time_password(connection, name, one_time)
+            await end_sessions(connection, name)
+        await record(
+            connection,
+            "operators.create",
+            operator=name,
+            role=role,
+            subscription_key=made[0],
+            reason=command.reason,
+        )
+        return *made, one_time.password if one_time else None
 
-    subscription_key, secret, one_time_password = with_database(SERVICE, work)
+    subscription_key, secret, one_time_password = in_transaction(
+        SERVICE,
+        work,
+        when_lost=f"The answer of the database is lost: {name} may have been made, with a key whose secret is lost. "
+        "Repeat this, which gives a further key; then end a key that `bankside operators list` shows besides, by "
+        "`bankside operators revoke-key`.",
+    )
     return o.CreatedOperator(
         name=name,
         role=role,

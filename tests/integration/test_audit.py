@@ -38,7 +38,7 @@ from libs.persistence.audit import Entry
 from libs.persistence.audit_pages import Wanted
 from libs.persistence.engine import Database
 from libs.persistence.idle_locks import LOCKED_IDLE_SECONDS
-from tests.integration.tables import execute, finish, rows
+from tests.integration.tables import define, execute, finish, rows
 from tests.integration.test_inbox import ENDED, PRINCIPAL, leased
 from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.command_line import run_bankside
@@ -375,6 +375,38 @@ async def test_a_login_and_a_database_that_are_wrong_are_told_in_a_sentence(
     assert (done.status, done.out) == (2, "")
     assert done.err.startswith(f"bankside: The database of gateway cannot be used: {says}")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("ended", "status", "says"),
+    [
+        ("DEFERRED", 3, "The answer of the database is lost: first may have been made"),
+        ("IMMEDIATE", 2, "The database of gateway cannot be used"),
+    ],
+    ids=["at the commit", "before the commit"],
+)
+async def test_an_operator_who_may_have_been_made_is_told_as_such(
+    ended: str, status: int, says: str, fresh_environment: Environment, tmp_path: Path
+) -> None:
+    await define(
+        fresh_environment,
+        "gateway",
+        "CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$",
+        "CREATE CONSTRAINT TRIGGER end_session AFTER INSERT ON operators "
+        f"DEFERRABLE INITIALLY {ended} FOR EACH ROW EXECUTE FUNCTION end_session()",
+    )
+
+    try:
+        done = await run_bankside(
+            ("operators", "create", "first", "--role", "admin", "--at-database"),
+            environment_with(Stack(fresh_environment, tmp_path, ()).env),
+        )
+    finally:
+        await define(fresh_environment, "gateway", "DROP FUNCTION end_session CASCADE")
+
+    assert (done.status, done.out) == (status, "")
+    assert done.err.startswith(f"bankside: {says}")
 
 
 async def test_a_database_of_an_earlier_release_is_told_in_a_sentence(
