@@ -106,6 +106,7 @@ async def run_commands(
     keep_for_ever: frozenset[str] = frozenset(),
     lease_seconds: float = inbox.LEASE_SECONDS,
     unordered: frozenset[str] = frozenset(),
+    longest_hold_seconds: float = 0.0,
 ) -> AsyncIterator[Driver]:
     """Accept and drive the service's commands during the body, once the broker is started.
 
@@ -115,6 +116,7 @@ async def run_commands(
         keep_for_ever: operations whose replies are never purged.
         lease_seconds: the length of a lease. After a crash, another process claims the command once its lease is over.
         unordered: operations of which no command has an ordering key: `ordering` is not called for them.
+        longest_hold_seconds: for how long an operator may hold a command (`operating.holding`).
 
     Raises:
         RuntimeError: a row has no handler.
@@ -160,7 +162,10 @@ async def run_commands(
     async with (
         process.background("command-sweeper", driver.sweep()),
         process.background("command-heartbeat", driver.renew_leases()),
-        process.background("command-housekeeping", keep_house(database, consumer.caught_up_to)),
+        process.background(
+            "command-housekeeping",
+            keep_house(database, consumer.caught_up_to, longest_hold_seconds=longest_hold_seconds),
+        ),
         process.background("audit", audit_commands_for_ever(database)),
         process.background("audit-head", log_head_for_ever(database)),
         process.background("clock", clock.measure_for_ever(database)),

@@ -1,4 +1,6 @@
-"""The inbox of a service over time: finished commands are purged, the backlog is measured."""
+"""The inbox of a service over time: finished commands are purged, the backlog is measured, and commands that a setback
+of the database's clock has put off are made due.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import NoReturn
 
+from libs.handling.awaiting import AWAITED_RETRIES
 from libs.handling.metrics import (
     COMMANDS_OPEN,
     COMMANDS_PARKED,
@@ -18,27 +21,35 @@ from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import Database
 
 HOUSEKEEPING_SECONDS = 15.0
+LONGEST_PAUSE_SECONDS = AWAITED_RETRIES.longest_seconds * (1 + AWAITED_RETRIES.jitter)
 
 
-async def keep_house(database: Database, caught_up_to: Callable[[], float | None]) -> NoReturn:
-    """Purge finished commands whose retention is over and measure the backlog, for ever.
+async def keep_house(
+    database: Database, caught_up_to: Callable[[], float | None], *, longest_hold_seconds: float
+) -> NoReturn:
+    """Purge finished commands whose retention is over, make due what a setback of the database's clock has put off, and
+    measure the backlog, for ever.
 
     Args:
+        longest_hold_seconds: for how long an operator may hold a command.
         caught_up_to: every command that was sent before this time (Unix seconds) has been delivered; None: not known.
             A repetition that waits in the queue for longer than the retention, since no process took it, still finds
             the command that it repeats.
     """
     delivered_before: float | None = None
+    # Twice the longest pause: the clock may be corrected by a little, and another release may pause for longer.
+    ahead = timedelta(seconds=2 * max(LONGEST_PAUSE_SECONDS, longest_hold_seconds))
 
-    async def purge_and_measure() -> None:
+    async def keep() -> None:
         nonlocal delivered_before
         # As it was one turn ago: what had been delivered then is recorded by now.
         recorded_before, delivered_before = delivered_before, caught_up_to()
         if recorded_before is not None:
             await _purge(database, timedelta(seconds=max(0.0, time.time() - recorded_before)))
+        await _hasten(database, ahead)
         await _measure(database)
 
-    await repeat("commands", purge_and_measure, HOUSEKEEPING_SECONDS)
+    await repeat("commands", keep, HOUSEKEEPING_SECONDS)
 
 
 async def _purge(database: Database, behind: timedelta) -> None:
@@ -46,6 +57,13 @@ async def _purge(database: Database, behind: timedelta) -> None:
     while purged == inbox_housekeeping.PURGE_BATCH:
         async with database.transaction() as connection:
             purged = await inbox_housekeeping.purge(connection, behind=behind)
+
+
+async def _hasten(database: Database, ahead: timedelta) -> None:
+    hastened = inbox_housekeeping.HASTENED_AT_ONCE
+    while hastened == inbox_housekeeping.HASTENED_AT_ONCE:
+        async with database.transaction() as connection:
+            hastened = await inbox_housekeeping.hasten(connection, ahead=ahead)
 
 
 async def _measure(database: Database) -> None:

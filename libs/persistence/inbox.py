@@ -58,12 +58,15 @@ class Leased:
 
 
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used. The earlier
-# commands of a key are looked up by `inbox_queue`: see `tables.queue_index`.
+# commands of a key are looked up by `inbox_queue`: see `tables.queue_index`. A lease that ends later than any process
+# sets it was written before the database's clock was set back, and its holder may be gone: it is taken. Twice the
+# length: the clock may be corrected by a little, and another release may set longer leases.
 _CLAIM = """
     WITH due AS (
         SELECT command_id FROM inbox i
         WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
-            AND (lease_until IS NULL OR lease_until < statement_timestamp())
+            AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
+                AND statement_timestamp() + make_interval(secs => 2 * $2::double precision))
             AND (ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
                     AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))

@@ -12,9 +12,11 @@ from sqlalchemy import (
     exists,
     extract,
     func,
+    literal,
     not_,
     or_,
     select,
+    update,
 )
 
 from libs.persistence.async_engine import AsyncConnection
@@ -23,6 +25,8 @@ from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24
 PURGE_BATCH = 1000
+HASTENED_AT_ONCE = 1000
+_LONGEST_SETBACK = literal(timedelta(days=3650), Interval)
 
 _PURGE = delete(table).where(
     is_chosen(
@@ -37,6 +41,25 @@ _PURGE = delete(table).where(
         .limit(bindparam("batch"))
         .with_for_update(skip_locked=True),
     )
+)
+_HASTEN = (
+    update(table)
+    .where(
+        is_chosen(
+            table.c.command_id,
+            select(table.c.command_id)
+            .where(
+                table.c.finished_at.is_(None),
+                table.c.parked_at.is_(None),
+                table.c.due_at > func.statement_timestamp() + bindparam("ahead", type_=Interval),
+                # Those that are parked lie beyond: the index is not read over them.
+                table.c.due_at < func.statement_timestamp() + _LONGEST_SETBACK,
+            )
+            .limit(HASTENED_AT_ONCE)
+            .with_for_update(skip_locked=True),
+        )
+    )
+    .values(due_at=func.clock_timestamp())
 )
 _ABSENT_AND_PURGED_BEFORE = select(
     not_(exists().where(table.c.command_id == bindparam("id"))),
@@ -83,6 +106,16 @@ async def purge(connection: AsyncConnection, *, behind: timedelta = timedelta())
         _PURGE, {"age": timedelta(hours=RETENTION_HOURS) + behind, "batch": PURGE_BATCH}
     )
     return deleted.rowcount
+
+
+async def hasten(connection: AsyncConnection, *, ahead: timedelta) -> int:
+    """Make up to `HASTENED_AT_ONCE` open commands due now that are due later than after this time; how many.
+
+    Args:
+        ahead: longer than any pause. A time beyond was written before the database's clock was set back.
+    """
+    hastened = await connection.execute(_HASTEN, {"ahead": ahead})
+    return hastened.rowcount
 
 
 async def may_be_purged(

@@ -10,6 +10,7 @@ from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.key_checks import keys_checked, require_known_keys
+from libs.handling.operating.holding import DECISION_SECONDS
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
@@ -112,6 +113,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 CustomerOrdering(store),
                 lease_seconds=settings.lease_seconds,
                 unordered=UNORDERED,
+                longest_hold_seconds=transit_seconds + DECISION_SECONDS,
             )
         )
         await opened.enter_async_context(

@@ -128,6 +128,57 @@ async def test_a_driver_that_stands_still_in_a_transaction_keeps_its_locks_for_s
     assert is_away(ended.value)
 
 
+async def test_a_lease_from_before_the_clock_was_set_back_is_taken_and_its_holder_commits_nothing(
+    database: Database,
+) -> None:
+    holder = await leased(database)
+    renewed = await leased(database)
+    await execute(
+        database,
+        "UPDATE inbox SET lease_until = lease_until + interval '1 hour'"
+        f" WHERE command_id = '{holder.command_id}'",
+    )
+
+    taken = await claimed(database)
+
+    assert taken == [holder.command_id], f"{renewed.command_id} has a lease of now"
+    with pytest.raises(inbox.LeaseLost):
+        async with inbox.fenced(database, holder) as connection:
+            await inbox.postpone(connection, holder, seconds=0, error="too late")
+
+
+async def test_commands_that_are_due_at_a_time_from_before_the_clock_was_set_back_are_made_due(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "HOUSEKEEPING_SECONDS", 0.01)
+    monkeypatch.setattr(inbox_housekeeping, "HASTENED_AT_ONCE", 1)
+    put_off, also_put_off, resting, parked = [await leased(database) for _ in range(4)]
+    for command, seconds in (
+        (put_off, 7200),
+        (also_put_off, 7200),
+        (resting, housekeeping.LONGEST_PAUSE_SECONDS),
+    ):
+        async with inbox.fenced(database, command) as connection:
+            await inbox.postpone(connection, command, seconds=seconds, error="outcome_pending")
+    async with inbox.fenced(database, parked) as connection:
+        await parking.park(connection, parked, "Of the test.")
+
+    keeping = asyncio.create_task(
+        housekeeping.keep_house(database, lambda: None, longest_hold_seconds=0)
+    )
+    due = await until(lambda: due_commands(database, 2))
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+    assert due == {put_off.command_id, also_put_off.command_id}
+
+
+async def due_commands(database: Database, count: int) -> set[uuid.UUID]:
+    """Once there are so many."""
+    found = await rows(database, "SELECT command_id FROM inbox WHERE due_at <= now()")
+    return {row.command_id for row in found} if len(found) >= count else set()
+
+
 async def test_commands_of_one_key_are_claimed_one_at_a_time_in_the_order_recorded(
     database: Database,
 ) -> None:
@@ -273,7 +324,9 @@ async def test_what_a_command_may_repeat_that_still_waits_in_the_queue_is_kept(
             some_turns.set()
         return None if hours_behind is None else time.time() - hours_behind * 3600
 
-    keeping = asyncio.create_task(housekeeping.keep_house(database, caught_up_to))
+    keeping = asyncio.create_task(
+        housekeeping.keep_house(database, caught_up_to, longest_hold_seconds=0)
+    )
     async with asyncio.timeout(20 * pace()):
         await some_turns.wait()
     keeping.cancel()

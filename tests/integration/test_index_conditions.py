@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -66,6 +67,11 @@ async def purge_commands(database: Database) -> None:
         await inbox_housekeeping.purge(connection)
 
 
+async def hasten_commands(database: Database) -> None:
+    async with database.transaction() as connection:
+        await inbox_housekeeping.hasten(connection, ahead=timedelta(minutes=20))
+
+
 async def purge_steps(database: Database) -> None:
     async with database.transaction() as connection:
         await step_retention.purge(connection, days=36_500)
@@ -80,6 +86,7 @@ async def take_accounts(database: Database) -> None:
     [
         ("ledger_read", take_accounts, "due_at"),
         ("payments", purge_commands, "finished_at"),
+        ("payments", hasten_commands, "due_at"),
         ("onboarding", purge_steps, "recorded_at"),
         ("payments", expiring.expire, "approval_expires_at"),
     ],
