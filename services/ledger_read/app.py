@@ -28,7 +28,7 @@ from services.ledger_read.settings import Settings
 from services.ledger_read.waiting_entries import WaitingEntries
 
 FEED = "financial"
-MEASURED_EVERY_SECONDS = 15.0
+WAITING_HOUSEKEEPING_SECONDS = 15.0
 HOUSEKEEPING_SECONDS = 60.0
 
 
@@ -68,7 +68,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             )
             for name, work, pause_seconds in (
                 ("feed-waiting", waiting.report_due, settings.feed_poll_seconds),
-                ("feed-waiting-measured", waiting.measure, MEASURED_EVERY_SECONDS),
+                ("feed-waiting-housekeeping", waiting.keep_house, WAITING_HOUSEKEEPING_SECONDS),
             ):
                 background = process.background(name, repeat(name, work, pause_seconds))
                 await opened.enter_async_context(background)

@@ -15,6 +15,7 @@ from sqlalchemy import update as sql_update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.engine import Database
 from libs.persistence.tables import INSTANT
 from services.ledger_read.models import WaitingEntry
@@ -56,6 +57,23 @@ _TAKE = (
     .where(_ACCOUNT.account_id == _DUE.c.account_id)
     .values(due_at=_NOW + timedelta(seconds=LEASE_SECONDS))
     .returning(_ACCOUNT.account_id, _ACCOUNT.customer_id, _ACCOUNT.tries)
+)
+# Not in `_DUE`, which would walk over all accounts that pause.
+_HASTEN = (
+    sql_update(waiting_account)
+    .where(
+        is_chosen(
+            _ACCOUNT.account_id,
+            select(_ACCOUNT.account_id)
+            .where(
+                _ACCOUNT.due_at
+                > func.statement_timestamp(type_=INSTANT)
+                + timedelta(seconds=2 * LONGEST_PAUSE_SECONDS)
+            )
+            .with_for_update(skip_locked=True),
+        )
+    )
+    .values(due_at=_NOW)
 )
 _POSTPONE = (
     sql_update(waiting_account)
@@ -152,6 +170,13 @@ class WaitingEntries:
         async with self._database.transaction() as connection:
             rows = await connection.execute(_TAKE, {"limit": limit})
             return [WaitingAccount(**row._mapping) for row in rows]
+
+    async def hasten(self) -> None:
+        """Make accounts due now that are due later than after any pause: that time was written before the database's
+        clock was set back.
+        """
+        async with self._database.transaction() as connection:
+            await connection.execute(_HASTEN)
 
     async def postpone(self, account_id: str) -> None:
         async with self._database.transaction() as connection:

@@ -131,6 +131,25 @@ async def test_entries_are_reported_in_their_order_once_onboarding_owns_the_acco
     assert await rows(feed.database, "SELECT position FROM waiting_entry") == []
 
 
+async def test_an_account_that_waits_since_before_the_clock_was_set_back_is_tried_now(
+    feed: Feed,
+) -> None:
+    await feed.note("a_1", 1)
+    await feed.note("a_2", 2)
+    feed.own("a_1")
+    feed.own("a_2")
+    await execute(
+        feed.database,
+        "UPDATE waiting_account SET due_at = now() + interval '2 hours' WHERE account_id = 'a_1'",
+        "UPDATE waiting_account SET due_at = now() + interval '5 minutes' WHERE account_id = 'a_2'",
+    )
+
+    await feed.waiting.keep_house()
+    await feed.waiting.report_due()
+
+    assert (await feed.told("a_1"), await feed.told("a_2")) == ([("account.opened", 1)], [])
+
+
 async def test_two_processes_report_an_entry_once(feed: Feed) -> None:
     other = Feed(feed.database)
     other.onboarding = feed.onboarding

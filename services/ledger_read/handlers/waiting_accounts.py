@@ -63,7 +63,9 @@ class WaitingAccounts:
         while await self._round():
             pass
 
-    async def measure(self) -> None:
+    async def keep_house(self) -> None:
+        """Make accounts due that a setback of the database's clock has put off, and count those that wait."""
+        await self._waiting.hasten()
         WAITING.set(await self._waiting.count())
 
     async def _round(self) -> bool:
