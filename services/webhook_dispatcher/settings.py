@@ -13,6 +13,7 @@ from libs.runtime.settings import settings_of
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
 from services.webhook_dispatcher.engine.run import CONNECTIONS
 from services.webhook_dispatcher.engine.schedule import longest_seconds
+from services.webhook_dispatcher.repository.claims import LONGEST_LEASE_SECONDS
 
 DAY_SECONDS = 86400.0
 
@@ -56,7 +57,7 @@ class Settings(CommandSettings):
     """
     slots: int = Field(default=256, ge=1, le=4096)
     """Attempts that one process has under way at most."""
-    delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=300)
+    delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=LONGEST_LEASE_SECONDS)
     """After a crash, another process goes on with a delivery when this time has passed."""
 
     def refusals(self) -> Iterator[str]:

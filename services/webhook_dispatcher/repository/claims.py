@@ -22,6 +22,7 @@ from libs.persistence.engine import Database
 
 FIRST = UUID(int=0)
 EVER = datetime.fromtimestamp(0, UTC)
+LONGEST_LEASE_SECONDS = 300.0
 MOST_SUBSCRIPTIONS = 1000
 """Subscriptions that one claim looks at."""
 
@@ -93,10 +94,13 @@ _TAKE = """
     SELECT t.*, e.body, e.type, e.request_id, e.trace_context
     FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id ORDER BY t.due_at
     """
-# `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on leases is used.
+# `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on leases is used. A lease that ends
+# later than any process sets it was written before the database's clock was set back: its process may be gone.
 _FREE_EXPIRED = """
     UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id = ANY(ARRAY(
-        SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < statement_timestamp() FOR UPDATE SKIP LOCKED
+        SELECT id FROM delivery WHERE claim IS NOT NULL AND (lease_until < statement_timestamp()
+            OR lease_until > statement_timestamp() + make_interval(secs => 2 * $1::double precision))
+        FOR UPDATE SKIP LOCKED
     )) RETURNING id
     """
 _GIVE_BACK = (
@@ -222,7 +226,7 @@ async def take(
 
 async def free_expired(connection: asyncpg.Connection) -> int:
     """Release the claims whose lease has ended, without counting an attempt. Returns how many."""
-    return len(await connection.fetch(_FREE_EXPIRED))
+    return len(await connection.fetch(_FREE_EXPIRED, LONGEST_LEASE_SECONDS))
 
 
 async def give_back(connection: asyncpg.Connection, ids: Sequence[UUID], claim: UUID) -> None:

@@ -31,18 +31,21 @@ async def received(rig: Rig, path: str, count: int) -> bool:
     return len(rig.receiver.of(path)) == count
 
 
-async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
-    subscription = await rig.subscribe("/a")
-    await record(rig)
+def upkeep(rig: Rig) -> Upkeep:
     partitions, rules = Partitions(rig.database), Rules()
-    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
-    keeper = Upkeep(
+    return Upkeep(
         rig.database,
         partitions,
-        unavailability,
+        Unavailability(rig.database, partitions, rules, rig.clock, lambda: None),
         Retention(rig.database, partitions, rules.retention),
         lambda: None,
     )
+
+
+async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    await record(rig)
+    keeper = upkeep(rig)
     await rig.take(subscription)
 
     rig.clock.advance(minutes=10)
@@ -51,6 +54,22 @@ async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
     freed_by_the_database = await keeper.free_leases()
 
     assert (freed_by_a_clock, freed_by_the_database) == (0, 1)
+
+
+async def test_a_lease_from_before_the_databases_clock_was_set_back_is_over(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    for _ in range(2):
+        await record(rig)
+        await rig.take(subscription)
+    await rig.change(
+        "UPDATE delivery SET lease_until = lease_until + interval '1 hour'"
+        " WHERE id = (SELECT id FROM delivery ORDER BY id DESC LIMIT 1)"
+    )
+
+    freed = await upkeep(rig).free_leases()
+
+    assert freed == 1
+    assert [row.claim is None for row in await rig.deliveries(subscription)] == [False, True]
 
 
 async def test_a_clock_that_is_behind_claims_for_as_long_as_others(rig: Rig) -> None:
