@@ -83,7 +83,9 @@ class Refusals:
         await repeat("refusals", self.write, WRITE_SECONDS)
 
     async def write(self) -> None:
-        """What was counted stays counted when this fails, and is written by the next call."""
+        """What was counted stays counted when this fails, and is written by the next call: twice, where this one was
+        committed and the answer is lost. A count in the audit is then too high, and no refusal is missing.
+        """
         strangers, keys = Counter(self._strangers), Counter(self._keys)
         operators = Counter(self._operators)
         entries = [

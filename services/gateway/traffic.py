@@ -1,6 +1,7 @@
 """Requests of partners and customers by minute: noted in memory, and added to those of the other processes every 10 s.
 
-What a process that dies has not written is lost, at most 10 s of it: these are figures for charts.
+What a process that dies has not written is lost, at most 10 s of it, and as much may be counted twice where the
+connection to the database is lost: these are figures for charts.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ class TrafficCounts:
         await repeat("traffic", self.write, WRITE_SECONDS)
 
     async def write(self) -> None:
-        """What was noted is kept when this fails, and written by the next call."""
+        """What was noted is kept when this fails, and written by the next call: twice, where this one was committed and
+        the answer is lost.
+        """
         sent = Counter(self._new)
         if not sent:
             return
