@@ -31,10 +31,10 @@ async def keep_house(
     measure the backlog, for ever.
 
     Args:
+        caught_up_to: every command that was sent before this time (Unix seconds) has been delivered; None: not known,
+            as while taken commands go back to the queue, and then nothing is purged. A repetition that waits in the
+            queue for longer than the retention, since no process took it, still finds the command that it repeats.
         longest_hold_seconds: for how long an operator may hold a command.
-        caught_up_to: every command that was sent before this time (Unix seconds) has been delivered; None: not known.
-            A repetition that waits in the queue for longer than the retention, since no process took it, still finds
-            the command that it repeats.
     """
     delivered_before: float | None = None
     # Twice the longest pause: the clock may be corrected by a little, and another release may pause for longer.
@@ -44,8 +44,10 @@ async def keep_house(
         nonlocal delivered_before
         # As it was one turn ago: what had been delivered then is recorded by now.
         recorded_before, delivered_before = delivered_before, caught_up_to()
-        if recorded_before is not None:
-            await _purge(database, timedelta(seconds=max(0.0, time.time() - recorded_before)))
+        if recorded_before is not None and delivered_before is not None:
+            # The earlier of both, as commands may have gone back to the queue between the turns.
+            behind = time.time() - min(recorded_before, delivered_before)
+            await _purge(database, timedelta(seconds=max(0.0, behind)))
         await _hasten(database, ahead)
         await _measure(database)
 

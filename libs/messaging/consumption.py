@@ -82,7 +82,9 @@ class Consumption:
 
     @property
     def caught_up_to(self) -> float | None:
-        """Every message that was sent before this time (Unix seconds) has been delivered; None: not known."""
+        """Every message that was sent before this time (Unix seconds) has been delivered; None: not known, as while it
+        is paused or there is no session.
+        """
         return self._age.caught_up_to
 
     async def attach(self, session: Session) -> None:
@@ -120,10 +122,12 @@ class Consumption:
     def forget(self) -> None:
         """The session ended."""
         self._channel = None
+        self._age.requeued()
 
     async def pause(self) -> None:
         """Cancel the consumer, on this session and those that follow, until `resume`."""
         self._paused = True
+        self._age.requeued()
         CONSUMER_PAUSED.labels(self.queue).set(1)
         self._log.warning("consumer_paused", queue=self.queue)
         await self._cancel()
@@ -176,7 +180,8 @@ class Consumption:
             DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
         ready = await ready_messages(channel, self.queue)
         QUEUE_MESSAGES.labels(self.queue).set(ready)
-        QUEUE_OLDEST_SECONDS.labels(self.queue).set(self._age.seconds(ready, time.time()))
+        oldest = self._age.seconds(ready, time.time(), is_consumed=self._tag is not None)
+        QUEUE_OLDEST_SECONDS.labels(self.queue).set(oldest)
         progressed, self._progressed = self._progressed, False
         expected = self._waits() or (ready > 0 and not self._works())
         now = asyncio.get_running_loop().time()

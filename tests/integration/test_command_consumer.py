@@ -24,7 +24,12 @@ from libs.messaging import command_consumer, consumption, poison, session
 from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.envelope import VERSION, Envelope
-from libs.messaging.metrics import CONSUMER_RESTARTS, DEAD_LETTERS, MESSAGES_REFUSED
+from libs.messaging.metrics import (
+    CONSUMER_RESTARTS,
+    DEAD_LETTERS,
+    MESSAGES_REFUSED,
+    QUEUE_MESSAGES,
+)
 from libs.messaging.topology import commands_queue, dead_queue, queries_queue
 from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.integration.gateway.desk import calling
@@ -148,6 +153,38 @@ async def test_sessions_lost_while_the_database_is_away_count_against_no_command
     assert taken_meanwhile == 0
     assert dead == 0
     assert value_of(CONSUMER_RESTARTS.labels(QUEUE)) == before
+
+
+async def test_how_far_it_has_caught_up_is_not_known_while_it_is_paused(
+    fresh_environment: Environment,
+) -> None:
+    inbox = Inbox()
+    broker = Broker(fresh_environment.amqp_url, SERVICE)
+    consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
+    broker.add(consumer)
+
+    async def is_known() -> bool:
+        return consumer.caught_up_to() is not None
+
+    async def is_measured() -> bool:
+        return bool(value_of(QUEUE_MESSAGES.labels(QUEUE)) == 3)
+
+    async with a_channel(fresh_environment) as channel, broker.open():
+        await broker.start(wait_seconds=10)
+        await eventually("it has caught up", is_known)
+        inbox.is_there.clear()
+        await publish(channel, 3)
+        await eventually("all are given back", partial(has, channel, QUEUE, 3))
+        given_back = consumer.caught_up_to()
+        await eventually("the queue is measured", is_measured)
+        measured = consumer.caught_up_to()
+        inbox.is_there.set()
+        await eventually("it has caught up again", is_known)
+        await consumer.stop(5)
+
+    assert given_back is None
+    assert measured is None
+    assert consumer.caught_up_to() is None, "without a session"
 
 
 async def test_a_consumer_stops_when_its_session_ends_by_a_fin_behind_deliveries(

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
@@ -295,11 +295,21 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
     assert kept == {commands[1].command_id, commands[2].command_id}
 
 
-@pytest.mark.parametrize(("hours_behind", "kept"), [(0, set()), (2, {25}), (None, {25, 27})])
+@pytest.mark.parametrize(
+    ("hours_behind", "kept"),
+    [
+        ([0], set()),
+        ([2], {25}),
+        ([None], {25, 27}),
+        # Commands that were delivered are in the queue again.
+        ([0, None], {25, 27}),
+        ([0, 2, None], {25}),
+    ],
+)
 async def test_what_a_command_may_repeat_that_still_waits_in_the_queue_is_kept(
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
-    hours_behind: int | None,
+    hours_behind: Sequence[int | None],
     kept: set[int],
 ) -> None:
     monkeypatch.setattr(housekeeping, "HOUSEKEEPING_SECONDS", 0.01)
@@ -320,9 +330,11 @@ async def test_what_a_command_may_repeat_that_still_waits_in_the_queue_is_kept(
     some_turns = asyncio.Event()
 
     def caught_up_to() -> float | None:
-        if next(turns) == TURNS:
+        turn = next(turns)
+        if turn == TURNS:
             some_turns.set()
-        return None if hours_behind is None else time.time() - hours_behind * 3600
+        hours = hours_behind[min(turn, len(hours_behind) - 1)]
+        return None if hours is None else time.time() - hours * 3600
 
     keeping = asyncio.create_task(
         housekeeping.keep_house(database, caught_up_to, longest_hold_seconds=0)

@@ -81,3 +81,26 @@ def test_how_long_what_waits_has_waited_is_not_known_before_any_of_it_is_deliver
     age.seconds(1, NOW)
 
     assert age.caught_up_to is None
+
+
+def test_how_far_it_has_caught_up_is_not_known_once_messages_may_be_in_the_queue_again() -> None:
+    age = QueueAge()
+    age.seconds(0, NOW)
+    age.delivered(id_of(NOW - 100))
+
+    age.requeued()
+    age.seconds(0, NOW + 15, is_consumed=False)
+    paused = age.caught_up_to
+    age.seconds(1, NOW + 30)
+
+    assert paused is None
+    assert age.caught_up_to is None
+
+
+def test_what_is_in_the_queue_again_is_as_old_as_the_message_that_was_delivered_last() -> None:
+    age = QueueAge()
+    age.delivered(id_of(NOW - 100))
+
+    age.requeued()
+
+    assert age.seconds(1, NOW, is_consumed=False) == 100
