@@ -80,6 +80,7 @@ class _Expected(NamedTuple):
 class _Attached:
     """What a caller has on one session."""
 
+    session: Session
     confirmed: Publisher
     unconfirmed: Publisher
     reply_to: str
@@ -89,7 +90,7 @@ class _Attached:
 
 
 class _NoSession(ConnectionError):
-    """Nothing was sent: there is no session with the broker."""
+    """Nothing was sent: there is no session with the broker, or it reads nothing from it."""
 
 
 NOT_SENT = (_NoSession, DeliveryError, ChannelInvalidStateError, TooManyWaiting)
@@ -120,7 +121,7 @@ class Caller:
         await consume(replies, queue.name, self._on_replies, no_ack=True)
         confirmed = await session.publisher(confirms=True)
         unconfirmed = await session.publisher(confirms=False)
-        self._attached = _Attached(confirmed, unconfirmed, queue.name)
+        self._attached = _Attached(session, confirmed, unconfirmed, queue.name)
 
     def detach(self) -> None:
         self._attached = None
@@ -247,11 +248,11 @@ class Caller:
         """Publish a command durably and await its reply until its deadline.
 
         Raises:
-            Unavailable: the broker refused it, returned it or never got it.
+            Unavailable: the broker refused it, returned it, never got it, or blocks publishers.
             OutcomePending: it may have been accepted, and there was no reply in time.
         """
         attached = self._attached
-        if attached is None:
+        if attached is None or attached.session.is_blocked:
             raise Unavailable
         properties = Properties(
             content_type="application/json",
@@ -305,6 +306,8 @@ class Caller:
         attached = self._attached
         if attached is None:
             raise _NoSession("no session with the broker")
+        if attached.session.is_blocked:
+            raise _NoSession("the broker blocks publishers")
         properties = Properties(
             content_type="application/json",
             delivery_mode=TRANSIENT,

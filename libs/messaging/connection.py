@@ -62,6 +62,16 @@ class Connection(aio_pika.Connection):
         self._socket = _Transport()
         self.kwargs["transport_factory"] = self._socket
 
+    async def is_blocked(self) -> bool:
+        """Whether RabbitMQ reads nothing from it, for lack of memory or disk. It says so (`connection.blocked`) to a
+        connection that publishes meanwhile.
+        """
+        if self.transport is None:
+            return False
+        ready = asyncio.ensure_future(self.transport.ready())  # is not, while it is blocked
+        await asyncio.wait({ready}, timeout=0)
+        return ready.cancel()
+
     async def end(self, *, politely: bool) -> None:
         """Close the connection; within twice `CLOSE_SECONDS` no wait on it is left.
 

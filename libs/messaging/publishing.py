@@ -41,13 +41,13 @@ class Publisher:
         self._confirms = confirms
         self._under_way = 0
         self._confirmed = 0
-        """Messages that RabbitMQ had confirmed, refused or returned when `unconfirmed_seconds` was called last."""
+        """Messages that RabbitMQ had confirmed, refused or returned when `measure_unconfirmed` was called last."""
         self._unconfirmed_since: float | None = None
-        """When `unconfirmed_seconds` first found messages that wait for a confirm, with none confirmed since."""
+        """When `measure_unconfirmed` first found messages that wait for a confirm, with none confirmed since."""
 
-    def unconfirmed_seconds(self) -> float:
-        """For how long RabbitMQ has owed confirms and given none, 0 while it owes none: as far as the calls of this
-        have seen it. A message whose sender has given up is owed a confirm, too.
+    def measure_unconfirmed(self) -> float:
+        """For how many seconds RabbitMQ has owed confirms and given none, 0 while it owes none: as far as the calls of
+        this have seen it. A message whose sender has given up is owed a confirm, too.
         """
         owed = len(self._channel.confirmations) if self._confirms else 0
         confirmed = self._channel.delivery_tag - owed
@@ -58,6 +58,10 @@ class Publisher:
             self._unconfirmed_since = now
         self._confirmed = confirmed
         return now - self._unconfirmed_since if self._unconfirmed_since is not None else 0.0
+
+    def begin_to_measure(self) -> None:
+        """Measure from now on: until now RabbitMQ read nothing that it could confirm."""
+        self._unconfirmed_since = None
 
     async def publish(
         self,

@@ -8,6 +8,10 @@ A session is lost when
 - RabbitMQ confirms nothing of what is published for `UNCONFIRMED_SECONDS`;
 - one of its consumers stalls (`libs.messaging.consumption`), or is delivered nothing (`libs.messaging.probing`).
 
+While RabbitMQ lacks memory or disk it reads nothing from a connection that has published, and so answers and confirms
+nothing on it. A session without consumers, such as a gateway's, then lasts: it knows that it is blocked, which the next
+one would not before it had published. One with consumers ends: RabbitMQ reads no ack of theirs either.
+
 `libs.messaging.broker.Broker` then ends the connection, which ends every wait on it, and builds another session.
 """
 
@@ -87,6 +91,10 @@ class Session:
         loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = loop.create_future()
         self._answered_at = loop.time()
+        self.is_blocked = False
+        """RabbitMQ said, up to `WATCH_SECONDS` ago, that it reads nothing from the session: what is published now would
+        wait until there is memory and disk again.
+        """
         self.is_dead = False
         """RabbitMQ did not answer: the connection is ended without a polite close."""
         self._log = structlog.get_logger("broker")
@@ -132,7 +140,11 @@ class Session:
             await consumer.begin()
 
     def check(self) -> None:
-        """Readiness: raises ConnectionError when RabbitMQ does not answer or a consumer does not consume."""
+        """Readiness: raises ConnectionError when RabbitMQ does not answer, blocks publishers, or a consumer does not
+        consume.
+        """
+        if self.is_blocked:
+            raise ConnectionError("the broker blocks publishers, for lack of memory or disk")
         if asyncio.get_running_loop().time() - self._answered_at > (
             WATCH_SECONDS * WATCHES_PER_CHECK + LATE_SECONDS
         ):
@@ -149,7 +161,10 @@ class Session:
                 began = loop.time()
                 await asyncio.sleep(WATCH_SECONDS)
                 stood_still = loop.time() - began > WATCH_SECONDS + LATE_WATCH_SECONDS
-                unconfirmed = max((p.unconfirmed_seconds() for p in self._publishers), default=0.0)
+                await self._note_blocked()
+                if self.is_blocked and not self._watched:
+                    continue  # aiormq ends the connection without heartbeats, which RabbitMQ still sends
+                unconfirmed = max((p.measure_unconfirmed() for p in self._publishers), default=0.0)
                 if unconfirmed > self._unconfirmed_seconds and not stood_still:
                     self.lose(CONFIRMS_NOTHING)
                 for consumer in self._watched:
@@ -170,6 +185,16 @@ class Session:
         except Exception as error:
             self._log.warning("watch_failed", error=repr(error))
             self.lose("the watch failed")
+
+    async def _note_blocked(self) -> None:
+        was_blocked, self.is_blocked = self.is_blocked, await self._connection.is_blocked()
+        if self.is_blocked and not was_blocked:
+            self._log.warning("publishers_blocked")
+        elif was_blocked and not self.is_blocked:
+            self._log.info("publishers_not_blocked")
+            self._answered_at = asyncio.get_running_loop().time()
+            for publisher in self._publishers:
+                publisher.begin_to_measure()
 
     async def _check_answer_and_stalls(self, channel: AbstractChannel) -> None:
         await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="answer")

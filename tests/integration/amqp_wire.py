@@ -9,11 +9,16 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
+from pamqp.commands import Connection
+from pamqp.frame import marshal
+
 from deploy.local.ports import LOOPBACK
 
 CHUNK = 65536
 METHOD = 1
 CANCEL_OK = (60, 31)
+BLOCKED = marshal(Connection.Blocked("low on disk"), 0)
+UNBLOCKED = marshal(Connection.Unblocked(), 0)
 
 
 class Wire:
@@ -22,6 +27,7 @@ class Wire:
     def __init__(self, amqp_url: str) -> None:
         self._target = urlsplit(amqp_url)
         self._open: set[asyncio.StreamWriter] = set()
+        self._clients: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._heard = asyncio.Event()
         self._heard.set()
@@ -75,6 +81,17 @@ class Wire:
         """From now on the connections that are open get no message that the broker delivers, and all else."""
         self._filters = {writer: _WithoutDeliveries() for writer in self._open}
 
+    def block(self) -> None:
+        """As a broker that lacks memory or disk, to connections that have published."""
+        self._flows.clear()
+        for client in self._clients:
+            client.write(BLOCKED)
+
+    def unblock(self) -> None:
+        self._flows.set()
+        for client in self._clients:
+            client.write(UNBLOCKED)
+
     def heal(self) -> None:
         """Let everything move again."""
         self._heard.set()
@@ -127,6 +144,7 @@ class Wire:
             return
         both = {writer, there_writer}
         self._open |= both
+        self._clients.add(writer)
         ways = {
             asyncio.create_task(self._forward(reader, there_writer, to_broker=True)),
             asyncio.create_task(self._forward(there_reader, writer, to_broker=False)),
@@ -141,6 +159,7 @@ class Wire:
             for end in both:
                 end.transport.abort()
             self._open -= both
+            self._clients.discard(writer)
 
 
 def _frames(data: bytes) -> Iterator[bytes]:

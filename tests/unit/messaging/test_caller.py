@@ -22,6 +22,7 @@ from libs.contracts.principal import Family, Principal
 from libs.messaging import caller as caller_module
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.caller import OUTSTANDING_QUERIES, PART_OF_A_TENANT, Caller
+from libs.messaging.envelope import Envelope
 from libs.messaging.publishing import Publisher, underlying
 from libs.messaging.session import Session
 from tests.support.pace import pace
@@ -68,7 +69,8 @@ class ScriptedChannel:
 class ScriptedSession:
     user = "gateway"
 
-    def __init__(self, channel: ScriptedChannel) -> None:
+    def __init__(self, channel: ScriptedChannel, *, is_blocked: bool = False) -> None:
+        self.is_blocked = is_blocked
         self._channel = cast(AbstractChannel, channel)
 
     async def channel(self) -> AbstractChannel:
@@ -78,15 +80,14 @@ class ScriptedSession:
         return Publisher(await underlying(self._channel), self.user, confirms=confirms)
 
 
-async def caller_on(channel: ScriptedChannel) -> Caller:
+async def caller_on(channel: ScriptedChannel, *, is_blocked: bool = False) -> Caller:
     caller = Caller(NoSealer())
-    await caller.attach(cast(Session, ScriptedSession(channel)))
+    await caller.attach(cast(Session, ScriptedSession(channel, is_blocked=is_blocked)))
     return caller
 
 
-async def told(error: BaseException) -> BanksideError:
-    caller = await caller_on(ScriptedChannel(error))
-    envelope = caller.envelope(
+def an_update(caller: Caller) -> Envelope:
+    return caller.envelope(
         UPDATE_PERSON,
         PRINCIPAL,
         UpdatePerson.model_validate({"person_id": "p"}),
@@ -94,8 +95,12 @@ async def told(error: BaseException) -> BanksideError:
         request_id="r",
         deadline=time.time() + 5 * pace(),
     )
+
+
+async def told(error: BaseException) -> BanksideError:
+    caller = await caller_on(ScriptedChannel(error))
     with pytest.raises(BanksideError) as raised:
-        await caller.command(envelope)
+        await caller.command(an_update(caller))
     return raised.value
 
 
@@ -104,6 +109,18 @@ async def list_accounts(caller: Caller, seconds: float, tenant: str = "tenant") 
     return await caller.query(
         LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + seconds
     )
+
+
+async def test_while_the_broker_blocks_publishers_nothing_is_sent() -> None:
+    channel = ScriptedChannel()
+    caller = await caller_on(channel, is_blocked=True)
+
+    with pytest.raises(Unavailable):
+        await caller.command(an_update(caller))
+    with pytest.raises(Unavailable):
+        await list_accounts(caller, 5 * pace())
+
+    assert channel.published == []
 
 
 async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() -> None:

@@ -63,18 +63,18 @@ async def test_without_confirms_the_socket_is_waited_for_as_the_sender_says(wait
 async def test_what_waits_for_a_confirm_is_known_until_something_is_confirmed() -> None:
     channel = Recording()
     publisher = Publisher(cast(Channel, channel), "gateway", confirms=True)
-    assert publisher.unconfirmed_seconds() == 0
+    assert publisher.measure_unconfirmed() == 0
 
     waiting = asyncio.create_task(publish(publisher))
     await asyncio.sleep(0)
-    first = publisher.unconfirmed_seconds()
+    first = publisher.measure_unconfirmed()
     await asyncio.sleep(0.05)
-    later = publisher.unconfirmed_seconds()
+    later = publisher.measure_unconfirmed()
     channel.confirm.set()
     await waiting
 
     assert first == 0 < later
-    assert publisher.unconfirmed_seconds() == 0
+    assert publisher.measure_unconfirmed() == 0
 
 
 async def test_a_confirm_that_its_sender_does_not_wait_for_any_more_is_owed() -> None:
@@ -87,7 +87,7 @@ async def test_a_confirm_that_its_sender_does_not_wait_for_any_more_is_owed() ->
         await asyncio.sleep(0.01)
         given_up.cancel()
         await asyncio.wait({given_up})
-        seen.append(publisher.unconfirmed_seconds())
+        seen.append(publisher.measure_unconfirmed())
 
     assert seen[0] == 0 < seen[1] < seen[2]
 
@@ -98,13 +98,13 @@ async def test_a_message_that_is_never_confirmed_counts_only_while_no_other_is()
     stuck = asyncio.create_task(publish(publisher))
     await asyncio.sleep(0)
     channel.confirmations[channel.delivery_tag] = "never"
-    publisher.unconfirmed_seconds()
+    publisher.measure_unconfirmed()
     await asyncio.sleep(0.01)
-    assert publisher.unconfirmed_seconds() > 0
+    assert publisher.measure_unconfirmed() > 0
 
     channel.delivery_tag += 1  # a message that is confirmed at once
 
-    assert publisher.unconfirmed_seconds() == 0
+    assert publisher.measure_unconfirmed() == 0
     stuck.cancel()
     await asyncio.wait({stuck})
 
@@ -116,6 +116,6 @@ async def test_without_confirms_nothing_waits_for_one() -> None:
     waiting = asyncio.create_task(publish(publisher))
     await asyncio.sleep(0.01)
 
-    assert publisher.unconfirmed_seconds() == 0
+    assert publisher.measure_unconfirmed() == 0
     channel.confirm.set()
     await waiting
