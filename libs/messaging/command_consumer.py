@@ -99,7 +99,7 @@ class CommandConsumer:
         await self._consumption.attach(session)
 
     def detach(self) -> None:
-        self._consumption.forget()
+        self._consumption.detach()
         self._refuser.detach()
 
     def caught_up_to(self) -> float | None:

@@ -22,7 +22,7 @@ from libs.messaging.metrics import (
 from libs.messaging.probing import Probe, is_probe
 from libs.messaging.publishing import underlying
 from libs.messaging.queue_age import QueueAge
-from libs.messaging.queue_depths import ready_messages
+from libs.messaging.queue_depths import UNKNOWN_IF_CONSUMED, counts_of, ready_messages
 from libs.messaging.session import Session
 from libs.messaging.topology import dead_queue
 
@@ -30,6 +30,8 @@ STOP_SECONDS = 3.0
 HOLD_SECONDS = 5.0
 """How long a recording may take before its consumer asks whether it should pause."""
 STALL_SECONDS = 30.0
+SILENT_SECONDS = 8.0
+"""For how long the leader of the queue may not answer before the service is not ready: longer than an election."""
 
 Declare = Callable[[AbstractChannel], Awaitable[None]]
 """Declares the queue, and what it is bound to."""
@@ -72,6 +74,8 @@ class Consumption:
         self._stopped = False
         self._progressed = False
         self._still_since: float | None = None
+        self._silent_since: float | None = None
+        """Since when the leader of the queue does not answer, by the loop's clock."""
         self._age = QueueAge()
         CONSUMER_PAUSED.labels(queue).set(0)
         self._log = structlog.get_logger("consumption")
@@ -92,7 +96,8 @@ class Consumption:
         channel = await session.channel()
         await self._declare(channel)
         await channel.set_qos(prefetch_count=self._prefetch)
-        self._channel, self._tag, self._still_since = channel, None, None
+        self._channel, self._tag = channel, None
+        self._still_since = self._silent_since = None
         self._probe = await Probe.of(session, channel, self.queue) if session.probes else None
         session.watch(self)
 
@@ -119,7 +124,7 @@ class Consumption:
         """Note that the owner made progress."""
         self._progressed = True
 
-    def forget(self) -> None:
+    def detach(self) -> None:
         """The session ended."""
         self._channel = None
         self._age.requeued()
@@ -158,35 +163,53 @@ class Consumption:
             raise ConnectionError(f"the consumer of {self.queue} is paused")
         if self._still_since is not None:
             raise ConnectionError(f"the consumer of {self.queue} stands still")
+        if self._silent_since is not None and _now() - self._silent_since >= SILENT_SECONDS:
+            raise ConnectionError(f"the queue {self.queue} does not answer")
 
     async def pause_or_resume(self) -> None:
         if self._pause_or_resume is not None and not self._stopped:
             await self._pause_or_resume()
 
-    async def is_unserved(self) -> bool:
+    async def probe(self) -> bool:
         if self._probe is None:
             return False
         if self._paused or self._stopped or self._works() or self._waits():
             self._probe.served()
             return False
-        return await self._probe.is_unanswered()
+        return await self._probe.send_when_idle()
 
-    async def is_stalled(self, channel: AbstractChannel) -> bool:
-        """No progress for `STALL_SECONDS`, although a message that was taken waits, or the queue has messages and the
-        consumer has none to work on.
-        """
+    async def measure(self, channel: AbstractChannel) -> None:
+        """Ask RabbitMQ what waits, for the metrics and for `is_stalled`."""
         if self._has_dead_queue:
             letters = await ready_messages(channel, dead_queue(self.queue))
             DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
-        ready = await ready_messages(channel, self.queue)
-        QUEUE_MESSAGES.labels(self.queue).set(ready)
-        oldest = self._age.seconds(ready, time.time(), is_consumed=self._tag is not None)
-        QUEUE_OLDEST_SECONDS.labels(self.queue).set(oldest)
+        counts = await counts_of(channel, self.queue)
+        is_consumed = self._tag is not None
+        if is_consumed and counts == UNKNOWN_IF_CONSUMED:
+            if self._silent_since is None:
+                self._silent_since = _now()
+                self._log.warning("queue_not_answering", queue=self.queue)
+        else:
+            self._silent_since = None
+            oldest = self._age.seconds(counts.ready, time.time(), is_consumed=is_consumed)
+            QUEUE_MESSAGES.labels(self.queue).set(counts.ready)
+            QUEUE_OLDEST_SECONDS.labels(self.queue).set(oldest)
+        self._note_progress(counts.ready)
+
+    def _note_progress(self, ready: int) -> None:
         progressed, self._progressed = self._progressed, False
         expected = self._waits() or (ready > 0 and not self._works())
-        now = asyncio.get_running_loop().time()
         if progressed or self._paused or self._stopped or not expected:
             self._still_since = None
         elif self._still_since is None:
-            self._still_since = now
-        return self._still_since is not None and now - self._still_since >= STALL_SECONDS
+            self._still_since = _now()
+
+    def is_stalled(self) -> bool:
+        """No progress for `STALL_SECONDS`, although a message that was taken waits, or the queue has messages and the
+        consumer has none to work on, as `measure` has seen it.
+        """
+        return self._still_since is not None and _now() - self._still_since >= STALL_SECONDS
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

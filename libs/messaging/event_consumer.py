@@ -78,7 +78,7 @@ class EventConsumer:
         await self._consumption.attach(session)
 
     def detach(self) -> None:
-        self._consumption.forget()
+        self._consumption.detach()
         self._refuser.detach()
         self._arrived.clear()
 

@@ -19,6 +19,7 @@ from aio_pika.abc import AbstractChannel
 
 from libs.messaging.delivery import Delivery
 from libs.messaging.publishing import TRANSIENT, Properties, Publisher
+from libs.messaging.queue_depths import counts_of
 from libs.messaging.session import Session
 from libs.messaging.topology import PROBES
 
@@ -56,20 +57,17 @@ class Probe:
         """Note that something was delivered, or cannot be: the consumer is at work."""
         self._idle_since, self._sent_at = asyncio.get_running_loop().time(), None
 
-    async def is_unanswered(self) -> bool:
-        """Whether probes were sent and nothing was delivered since, for too long. Sends them when it is time."""
+    async def send_when_idle(self) -> bool:
+        """Send probes after a time without a delivery. Returns whether nothing was delivered since, for too long."""
         now = asyncio.get_running_loop().time()
         if self._sent_at is not None:
             return now - self._sent_at >= UNANSWERED_SECONDS
-        if now - self._idle_since >= IDLE_SECONDS and (consumers := await self._consumers()):
-            self._sent_at = now
-            await self._send(consumers + 1)  # one may have come since
+        if now - self._idle_since >= IDLE_SECONDS:
+            consumers = (await counts_of(self._channel, self._queue)).consumers
+            if consumers:  # 0: not known
+                self._sent_at = now
+                await self._send(consumers + 1)  # one may have come since
         return False
-
-    async def _consumers(self) -> int:
-        """0 when it is not known: so the broker answers while the leader of the queue does not."""
-        found = await self._channel.declare_queue(self._queue, passive=True)
-        return found.declaration_result.consumer_count or 0
 
     async def _send(self, count: int) -> None:
         for _ in range(count):

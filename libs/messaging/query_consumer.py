@@ -100,7 +100,7 @@ class QueryConsumer:
         await self._consumption.attach(session)
 
     def detach(self) -> None:
-        self._consumption.forget()
+        self._consumption.detach()
 
     async def stop(self, seconds: float) -> None:
         """Take no more queries, and refuse those that wait for `MOST_OF_A_TENANT`: their callers may ask again at once,

@@ -62,11 +62,18 @@ class Watched(Protocol):
         """Pause or resume consuming."""
         ...
 
-    async def is_unserved(self) -> bool:
-        """Whether RabbitMQ delivers nothing to it, not even the probes that it has sent to itself."""
+    async def probe(self) -> bool:
+        """Send itself probes after a time without a delivery. Returns whether RabbitMQ delivers nothing, these
+        included.
+        """
+        ...
 
-    async def is_stalled(self, channel: AbstractChannel) -> bool:
-        """Whether it made no progress for too long while messages waited."""
+    async def measure(self, channel: AbstractChannel) -> None:
+        """Ask RabbitMQ, on this channel, what waits in its queue."""
+        ...
+
+    def is_stalled(self) -> bool:
+        """Whether it made no progress for too long while messages waited, as `measure` has seen it."""
         ...
 
 
@@ -174,7 +181,7 @@ class Session:
                     if stood_still:
                         continue
                     if await within(
-                        ANSWER_SECONDS, consumer.is_unserved(), name=f"serve:{consumer.queue}"
+                        ANSWER_SECONDS, consumer.probe(), name=f"probe:{consumer.queue}"
                     ):
                         self._replace(consumer, "consumer_unserved", "is delivered nothing")
                 if round_ % WATCHES_PER_CHECK == 0:
@@ -200,10 +207,10 @@ class Session:
         await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="answer")
         self._answered_at = asyncio.get_running_loop().time()
         for consumer in self._watched:
-            stalled = await within(
-                ANSWER_SECONDS, consumer.is_stalled(channel), name=f"stall:{consumer.queue}"
+            await within(
+                ANSWER_SECONDS, consumer.measure(channel), name=f"measure:{consumer.queue}"
             )
-            if stalled:
+            if consumer.is_stalled():
                 self._replace(consumer, "consumer_stalled", "stood still")
 
     def _replace(self, consumer: Watched, event: str, why: str) -> None:

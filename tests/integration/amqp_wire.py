@@ -17,6 +17,7 @@ from deploy.local.ports import LOOPBACK
 CHUNK = 65536
 METHOD = 1
 CANCEL_OK = (60, 31)
+DECLARE_OK = (50, 11)
 BLOCKED = marshal(Connection.Blocked("low on disk"), 0)
 UNBLOCKED = marshal(Connection.Unblocked(), 0)
 
@@ -80,6 +81,15 @@ class Wire:
     def swallow_deliveries(self) -> None:
         """From now on the connections that are open get no message that the broker delivers, and all else."""
         self._filters = {writer: _WithoutDeliveries() for writer in self._open}
+
+    def forget_counts(self) -> None:
+        """From now on the connections that are open are told that queues have no messages and no consumers, as by a
+        broker while the leaders of quorum queues do not answer.
+        """
+        self._filters = {writer: _WithoutCounts() for writer in self._open}
+
+    def know_counts(self) -> None:
+        self._filters.clear()
 
     def block(self) -> None:
         """As a broker that lacks memory or disk, to connections that have published."""
@@ -187,7 +197,7 @@ def _confirms(frame: bytes) -> bool:
 
 
 class _Filter(ABC):
-    """What one connection is sent, without some of its frames."""
+    """What one connection is sent, without some of its frames or with others in their place."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -195,15 +205,22 @@ class _Filter(ABC):
     def of(self, data: bytes) -> bytes:
         frames = list(_frames(self._rest + data))
         self._rest = (self._rest + data)[sum(map(len, frames)) :]
-        return b"".join(frame for frame in frames if not self._swallows(frame))
+        return b"".join(map(self._passed_on, frames))
 
     @abstractmethod
-    def _swallows(self, frame: bytes) -> bool: ...
+    def _passed_on(self, frame: bytes) -> bytes: ...
 
 
 class _WithoutConfirms(_Filter):
-    def _swallows(self, frame: bytes) -> bool:
-        return _confirms(frame)
+    def _passed_on(self, frame: bytes) -> bytes:
+        return b"" if _confirms(frame) else frame
+
+
+class _WithoutCounts(_Filter):
+    """With zeros in each Queue.DeclareOk, whose last two arguments are the counts."""
+
+    def _passed_on(self, frame: bytes) -> bytes:
+        return frame[:-9] + bytes(8) + frame[-1:] if _method(frame) == DECLARE_OK else frame
 
 
 class _WithoutDeliveries(_Filter):
@@ -214,14 +231,14 @@ class _WithoutDeliveries(_Filter):
         self._delivering: set[bytes] = set()
         """Channels."""
 
-    def _swallows(self, frame: bytes) -> bool:
+    def _passed_on(self, frame: bytes) -> bytes:
         channel = frame[1:3]
         if (method := _method(frame)) is not None:
             if method == (60, 60):
                 self._delivering.add(channel)
             else:
                 self._delivering.discard(channel)
-        return channel in self._delivering
+        return b"" if channel in self._delivering else frame
 
 
 @contextlib.asynccontextmanager

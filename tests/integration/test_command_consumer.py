@@ -6,7 +6,7 @@ import asyncio
 import struct
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -187,6 +187,41 @@ async def test_how_far_it_has_caught_up_is_not_known_while_it_is_paused(
     assert consumer.caught_up_to() is None, "without a session"
 
 
+async def test_while_the_leader_of_its_queue_does_not_answer_nothing_counts_as_known(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumption, "SILENT_SECONDS", 0.3)
+    inbox = Inbox()
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        broker = Broker(wire.url, SERVICE)
+        consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
+        broker.add(consumer)
+        async with broker.open():
+            await broker.start(wait_seconds=10)
+            with capture_logs() as logs:
+                wire.forget_counts()
+                await eventually("it is noticed", partial(is_logged, logs, "queue_not_answering"))
+            QUEUE_MESSAGES.labels(QUEUE).set(7)
+            before = consumer.caught_up_to()
+            await eventually("it is not ready", partial(is_not_ready, broker))
+            with pytest.raises(ConnectionError) as refused:
+                await broker.ping()
+            messages = value_of(QUEUE_MESSAGES.labels(QUEUE))
+            after = consumer.caught_up_to()
+            wire.know_counts()
+            await eventually("it is ready again", partial(is_ready, broker))
+            await consumer.stop(5)
+
+    assert str(refused.value) == f"the queue {QUEUE} does not answer"
+    assert messages == 7
+    assert after == before
+    assert wire.connections == 1
+
+
+async def is_logged(logs: Sequence[Mapping[str, object]], event: str) -> bool:
+    return any(log["event"] == event for log in logs)
+
+
 async def test_a_consumer_stops_when_its_session_ends_by_a_fin_behind_deliveries(
     fresh_environment: Environment,
 ) -> None:
@@ -360,13 +395,11 @@ async def test_a_queue_of_other_arguments_is_told_in_one_sentence_and_keeps_the_
         async with broker.open():
             await broker.start()
 
-            async def is_told() -> bool:
-                return any(log["event"] == "queue_has_other_arguments" for log in logs)
-
-            await eventually("it is told", is_told)
+            told = partial(is_logged, logs, "queue_has_other_arguments")
+            await eventually("it is told", told)
             assert not await is_ready(broker)
 
     assert not any(log["event"] == "broker_session_failed" for log in logs)
-    told = next(log for log in logs if log["event"] == "queue_has_other_arguments")
-    assert QUEUE in told["refused"]
-    assert "exc_info" not in told
+    line = next(log for log in logs if log["event"] == "queue_has_other_arguments")
+    assert QUEUE in line["refused"]
+    assert "exc_info" not in line
