@@ -28,8 +28,10 @@ EMITTERS: Mapping[str, str] = {
 }
 """By kind of event, the only service that may publish it. What consumers of events emit themselves does not travel."""
 
+EMITTING_SERVICES = frozenset(EMITTERS.values())
+
 PARTICIPANTS: tuple[str, ...] = tuple(
-    sorted({*SERVICES, *EMITTERS.values(), *(one for row in OPERATIONS for one in row.senders)})
+    sorted({*SERVICES, *EMITTING_SERVICES, *(one for row in OPERATIONS for one in row.senders)})
 )
 """Every service that uses the broker; each has a user of its name there."""
 

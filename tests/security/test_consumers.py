@@ -547,7 +547,7 @@ async def test_a_message_that_cannot_be_decoded_ends_no_connection_and_harms_no_
     assert taken == ["evt_1", "evt_2", "evt_3\N{REPLACEMENT CHARACTER}", "evt_5", "evt_6"]
     assert {(one.reason, one.sender) for one in dead} == {
         ("not_recordable", "payments"),
-        ("unreadable", None),
+        ("sender", None),
     }
     assert [entry["event"] for entry in logs].count("broker_session") == 1
 

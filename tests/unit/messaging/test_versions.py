@@ -40,7 +40,7 @@ from libs.messaging.envelope import (
     decode_reply,
     raw,
 )
-from libs.messaging.event_message import NewerEvent, NotAnEvent, decode_event
+from libs.messaging.event_message import ForgedEvent, NewerEvent, NotAnEvent, decode_event
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 ENVELOPE = Envelope(
@@ -190,12 +190,14 @@ async def test_text_that_callers_may_not_send_any_more_is_read_where_another_ser
     assert owner.model_dump(exclude_unset=True) == reply
 
 
-def delivered_event(**headers: Any) -> Event:
+def delivered_event(
+    *, sender: str | None = "onboarding", event_type: str = "person.updated", **headers: Any
+) -> Event:
     known: dict[str, Any] = {"tenant": "t", "customer_id": "c", "resource_id": "r", "sequence": 1}
     properties = spec.Basic.Properties(
         message_id="evt_1",
-        message_type="person.updated",
-        user_id="onboarding",
+        message_type=event_type,
+        user_id=sender,
         headers=known | headers,
     )
     return decode_event(properties, b"{}")
@@ -211,3 +213,24 @@ def test_an_event_of_a_later_version_is_told_from_one_that_cannot_be_read() -> N
         delivered_event(version=VERSION + 1)
     with pytest.raises(NotAnEvent, match="sequence"):
         delivered_event(sequence="one")
+
+
+@pytest.mark.parametrize(
+    ("sender", "event_type"),
+    [
+        (None, "person.updated"),
+        ("ledger_read", "person.updated"),
+        ("gateway", "of a later release"),
+        ("payments", "person.updated"),
+    ],
+)
+def test_an_event_of_another_sender_is_forged_although_it_says_that_it_is_of_a_later_version(
+    sender: str | None, event_type: str
+) -> None:
+    with pytest.raises(ForgedEvent):
+        delivered_event(sender=sender, event_type=event_type, version=VERSION + 1)
+
+
+def test_a_type_that_only_a_later_version_understands_is_not_forged() -> None:
+    with pytest.raises(NewerEvent):
+        delivered_event(event_type="of a later release", version=VERSION + 1)
