@@ -23,6 +23,8 @@ COMMAND_PREFETCH = 64
 CHECK_SECONDS = 6.0
 """For asking whether commands can be recorded: the database has its own bounds, of 5 s for a connection."""
 
+NOT_ITS_TO_SEND = "Its sender may not send it, or directed its reply to another service."
+
 Accept = Callable[[Envelope, str | None, bool], Coroutine[Any, Any, None]]
 """Records the command (and its reply queue); returns once that is committed, however long the database is away. The
 flag says whether its message was delivered before.
@@ -74,6 +76,7 @@ class CommandConsumer:
         self._accept = accept
         self._recordable = recordable
         self._senders = senders_of_commands(service)
+        self._any_senders = frozenset().union(*self._senders.values())
         self._queue = commands_queue(service)
         self._consumption = Consumption(
             self._queue,
@@ -150,22 +153,15 @@ class CommandConsumer:
     async def _take(self, message: Delivery) -> None:
         try:
             envelope = decode_command(message.body)
-        except NewerEnvelope as error:
-            self._log.error("envelope_of_a_later_release", cause=str(error))
-            because = f"Only a later release understands it ({error})."
-            await self._refuse(message, "newer_version", because)
-            return
         except NotAnEnvelope as error:
-            self._log.error("not_an_envelope", cause=str(error), **message.origin)
-            await self._refuse(message, "unreadable", "This release cannot read it.")
+            await self._refuse_undecoded(message, error)
             return
         sender = message.properties.user_id
         if sender not in self._senders.get(envelope.operation, NO_SENDER) or not owns_replies(
             sender, message.properties.reply_to
         ):
             self._log.error("sender_refused", sender=sender, operation=envelope.operation)
-            because = "Its sender may not send it, or directed its reply to another service."
-            await self._refuse(message, WRONG_SENDER, because)
+            await self._refuse(message, WRONG_SENDER, NOT_ITS_TO_SEND)
             return
         if returns_of(message) < SUSPECT_RETURNS:
             await self._record(message, envelope)
@@ -180,6 +176,19 @@ class CommandConsumer:
         else:
             async with self._suspects.alone(message):
                 await self._record(message, envelope)
+
+    async def _refuse_undecoded(self, message: Delivery, error: NotAnEnvelope) -> None:
+        # The sender comes first: one that may send no command here tells nothing about releases.
+        if message.properties.user_id not in self._any_senders:
+            self._log.error("sender_refused", **message.origin)
+            await self._refuse(message, WRONG_SENDER, NOT_ITS_TO_SEND)
+        elif isinstance(error, NewerEnvelope):
+            self._log.error("envelope_of_a_later_release", cause=str(error), **message.origin)
+            because = f"Only a later release understands it ({error})."
+            await self._refuse(message, "newer_version", because)
+        else:
+            self._log.error("not_an_envelope", cause=str(error), **message.origin)
+            await self._refuse(message, "unreadable", "This release cannot read it.")
 
     async def _record(self, message: Delivery, envelope: Envelope) -> None:
         recording = self._recording.get(message.body)

@@ -128,21 +128,30 @@ class QueryConsumer:
             self._consumption.progressed()
 
     async def _take(self, message: Delivery) -> None:
-        reply_to = message.properties.reply_to
         try:
             envelopes = decode_queries(message.body)
+        except NotAnEnvelope as error:
+            await self._refuse_undecoded(message, error)
+        else:
             for envelope in envelopes:
                 await self._take_one(envelope, message)
-        except NewerEnvelope as error:
-            self._log.error("envelope_of_a_later_release", cause=str(error))
+        await settle(message.ack(wait=False), self._log)
+
+    async def _refuse_undecoded(self, message: Delivery, error: NotAnEnvelope) -> None:
+        sender, reply_to = message.properties.user_id, message.properties.reply_to
+        # The sender comes first: one that may ask nothing here tells nothing about releases.
+        if sender not in self._askers:
+            self._log.error("sender_refused", **message.origin)
+            MESSAGES_REFUSED.labels(self._queue, "sender").inc()
+        elif isinstance(error, NewerEnvelope):
+            self._log.error("envelope_of_a_later_release", cause=str(error), **message.origin)
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
-            if self._may_ask(message):
+            if owns_replies(sender, reply_to):
                 for head in error.heads:
                     await self._answer_when_free(self._refusal(head, reply_to, Unavailable()))
-        except NotAnEnvelope as error:
+        else:
             self._log.error("not_an_envelope", cause=str(error), **message.origin)
             MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
-        await settle(message.ack(wait=False), self._log)
 
     async def _take_one(self, envelope: Envelope, message: Delivery) -> None:
         sender, reply_to = message.properties.user_id, message.properties.reply_to
@@ -184,11 +193,6 @@ class QueryConsumer:
     def _is_unknown(self, operation: str) -> bool:
         """Whether only a later release of this service may have it."""
         return operation.startswith(self._prefix) and operation not in BY_NAME
-
-    def _may_ask(self, message: Delivery) -> bool:
-        """Whether the sender of a batch may ask this service anything at all, for replies to itself."""
-        sender = message.properties.user_id
-        return sender in self._askers and owns_replies(sender, message.properties.reply_to)
 
     async def _answer_when_free(self, query: _Query) -> None:
         self._under_way[query.tenant] += 1

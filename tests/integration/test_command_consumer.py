@@ -339,7 +339,7 @@ async def test_a_command_of_a_later_version_is_dead_lettered_loudly_and_harms_no
         with capture_logs() as logs:
             async with consuming(fresh_environment.amqp_url, inbox):
                 await channel.default_exchange.publish(
-                    Message(encode(newer_envelope(version=VERSION + 1))), QUEUE
+                    Message(encode(newer_envelope(version=VERSION + 1)), user_id="gateway"), QUEUE
                 )
                 good = await publish(channel, 1)
                 await eventually("it is dead", partial(has, channel, dead_queue(QUEUE), 1))

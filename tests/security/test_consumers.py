@@ -29,7 +29,7 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.dead_letters import DeadLetter, open_dead_letters
-from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, decode_queries, raw
+from libs.messaging.envelope import VERSION, Envelope, EnvelopeHead, Reply, decode_queries, raw
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.publishing import Properties, underlying
@@ -62,6 +62,7 @@ from tests.support.keys import sealer_of
 from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
+from tests.unit.messaging.test_versions import newer_envelope
 
 WITH_COMMANDS = tuple(queue.partition(".")[0] for queue in QUEUES if queue.endswith(".commands"))
 
@@ -171,32 +172,57 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
     assert {one.sender for one in dead} == {*EVERYBODY, None}
 
 
-async def test_what_cannot_be_read_is_logged_with_its_sender_and_its_id(
-    site: Environment, administrator: AbstractConnection
+@pytest.mark.parametrize(
+    ("sender", "is_newer", "event", "reason"),
+    [
+        (GATEWAY, False, "not_an_envelope", "unreadable"),
+        (GATEWAY, True, "envelope_of_a_later_release", "newer_version"),
+        ("webhook_dispatcher", False, "sender_refused", "sender"),
+        ("webhook_dispatcher", True, "sender_refused", "sender"),
+        (None, True, "sender_refused", "sender"),
+    ],
+)
+async def test_what_cannot_be_read_is_refused_for_its_sender_first_and_logged_with_it(
+    site: Environment,
+    administrator: AbstractConnection,
+    sender: str | None,
+    is_newer: bool,
+    event: str,
+    reason: str,
 ) -> None:
     async def never(*_: object) -> None:
         raise AssertionError("nothing here can be read")
 
-    queues = [commands_queue("onboarding"), queries_queue("onboarding")]
+    async def told(*_: object) -> None:
+        pass
+
+    newer = encode(newer_envelope(version=VERSION + 1))
+    bodies = {
+        commands_queue("onboarding"): newer if is_newer else b"[",
+        queries_queue("onboarding"): b"[" + newer + b"]" if is_newer else b"[",
+    }
+    before = {queue: refusals_of(queue) for queue in bodies}
     broker = Broker(site.amqp_urls["onboarding"], "onboarding")
     broker.add(CommandConsumer("onboarding", never, never))
-    broker.add(QueryConsumer("onboarding", never, never))
+    broker.add(QueryConsumer("onboarding", never, told))
     with capture_logs() as logs:
         async with broker.open(), administrator.channel() as channel:
             await broker.start(wait_seconds=10)
-            for queue in queues:
-                message = Message(b"[", user_id="payments", message_id=f"to {queue}")
+            for queue, body in bodies.items():
+                message = Message(body, user_id=sender, message_id=f"to {queue}")
                 await channel.default_exchange.publish(message, queue)
 
             async def both_are_logged() -> bool:
-                return [line["event"] for line in logs].count("not_an_envelope") == len(queues)
+                return [line["event"] for line in logs].count(event) == len(bodies)
 
             await eventually("both are logged", both_are_logged)
 
-    lines = [line for line in logs if line["event"] == "not_an_envelope"]
+    lines = [line for line in logs if line["event"] == event]
     assert {(line["sender"], line["message_id"]) for line in lines} == {
-        ("payments", f"to {queue}") for queue in queues
+        (sender, f"to {queue}") for queue in bodies
     }
+    for queue in bodies:
+        assert refusals_of(queue) - before[queue] == Counter({reason: 1})
 
 
 async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answered(
@@ -254,8 +280,14 @@ async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answer
     assert sorted(answered) == sorted(expected)
 
 
+def refusals_of(queue: str) -> Counter[str]:
+    """How many were refused, by reason."""
+    reasons = ("sender", "unreadable", "newer_version")
+    return Counter({one: int(value_of(MESSAGES_REFUSED.labels(queue, one))) for one in reasons})
+
+
 def refused_of(queue: str) -> float:
-    return value_of(MESSAGES_REFUSED.labels(queue, "sender"))
+    return refusals_of(queue)["sender"]
 
 
 async def test_a_query_by_a_second_routing_key_or_with_replies_to_another_is_dropped(
