@@ -12,11 +12,15 @@ import aiohttp
 import asyncpg
 from aio_pika import Message
 from aio_pika.exceptions import ChannelClosed, ChannelNotFoundEntity
-from aiormq.exceptions import AuthenticationError, InvalidFrameError, ProbableAuthenticationError
+from aiormq.exceptions import AuthenticationError, ProbableAuthenticationError
 from sqlalchemy import MetaData
 
 from libs.cli.refused_connections import SCHEMAS, database_refusal, unreachable
-from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
+from libs.messaging.broker_errors import (
+    BROKER_ERRORS,
+    is_refused_virtual_host,
+    session_loss_as_error,
+)
 from libs.messaging.connection import Connection, connect
 from libs.messaging.permissions import permissions_of
 from libs.messaging.topology import replies_queue
@@ -117,21 +121,16 @@ async def broker(settings: MessagingSettings) -> AsyncIterator[str]:
         yield f"RabbitMQ refuses the user in {variable}: {DEFINITIONS}."
         return
     except BROKER_ERRORS as error:
-        if _is_of_the_virtual_host(error):
+        if is_refused_virtual_host(error):
             yield (
                 f"RabbitMQ does not open the virtual host in {variable} to its user: set one that exists,"
-                f" or {DEFINITIONS}."
+                f" {DEFINITIONS}, or raise the limit of connections of the virtual host or of the user."
             )
         else:
             yield unreachable(variable, "BANKSIDE_AMQP_CA_FILE", error)
         return
     for sentence in found:
         yield f"{sentence}: {DEFINITIONS}."
-
-
-def _is_of_the_virtual_host(error: BaseException) -> bool:
-    """What aiormq 7.2 raises where the broker closes the connection instead of opening the virtual host."""
-    return isinstance(error, InvalidFrameError) and "Connection.OpenOk" in str(error)
 
 
 async def _permissions(connection: Connection, service: str) -> list[str]:

@@ -8,6 +8,8 @@ channel or of a consumer ends the session, and the next one has all. No wait on 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -23,7 +25,7 @@ from aiormq.exceptions import ChannelAccessRefused
 
 from libs.backoff import Backoff
 from libs.log_throttle import LogThrottle
-from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.broker_errors import BROKER_ERRORS, is_refused_virtual_host
 from libs.messaging.connection import connect
 from libs.messaging.deadlines import within
 from libs.messaging.session import CONFIRMS_NOTHING, UNCONFIRMED_SECONDS, Session
@@ -89,7 +91,8 @@ class Broker:
         self._ready = asyncio.Event()
         self._session: Session | None = None
         self._limit = UnconfirmedLimit()
-        self._unreachable = LogThrottle()
+        self._throttles: defaultdict[str, LogThrottle] = defaultdict(LogThrottle)
+        """By event."""
         self._log = structlog.get_logger("broker")
 
     def add(self, part: Part) -> None:
@@ -134,37 +137,51 @@ class Broker:
         while True:
             try:
                 failures = 0 if await self._one_session() else failures + 1
-            except ChannelPreconditionFailed as error:
-                failures += 1
-                self._log.error(
-                    "queue_has_other_arguments",
-                    detail="A queue exists with arguments of another release: see"
-                    " “Queues with other arguments” in deploy/README.md.",
-                    refused=str(error),
-                )
-            except (
-                ChannelAccessRefused,
-                ChannelNotFoundEntity,
-                ProbableAuthenticationError,
-            ) as error:
-                failures += 1
-                self._log.error(
-                    "broker_not_set_up",
-                    detail="The broker lacks an exchange, or this service's user or its permissions:"
-                    " see “Users of the broker” in deploy/README.md.",
-                    refused=str(error),
-                )
-            except BROKER_ERRORS as error:
-                failures += 1
-                if (left_out := self._unreachable.left_out()) is not None:
-                    self._log.warning(
-                        "broker_unreachable", error=type(error).__name__, left_out=left_out
-                    )
             except Exception as error:
-                # A fault of ours, and still no reason to stay without RabbitMQ.
                 failures += 1
-                self._log.error("broker_session_failed", exc_info=error)
+                self._log_failure(error)
             await asyncio.sleep(RECONNECTS.pause_seconds(failures + 1))
+
+    def _log_failure(self, error: Exception) -> None:
+        if isinstance(error, ChannelPreconditionFailed):
+            self._log_now_and_then(
+                logging.ERROR,
+                "queue_has_other_arguments",
+                detail="A queue exists with arguments of another release: see “Queues with other arguments” in"
+                " deploy/README.md.",
+                refused=str(error),
+            )
+        elif isinstance(
+            error, (ChannelAccessRefused, ChannelNotFoundEntity, ProbableAuthenticationError)
+        ):
+            self._log_now_and_then(
+                logging.ERROR,
+                "broker_not_set_up",
+                detail="The broker lacks an exchange, or this service's user or its permissions: see “Users of the"
+                " broker” in deploy/README.md.",
+                refused=str(error),
+            )
+        elif is_refused_virtual_host(error):
+            self._log_now_and_then(
+                logging.ERROR,
+                "broker_not_set_up",
+                detail="The broker does not open the virtual host: it has none of this name, this service's user has"
+                " no permissions there (see “Users of the broker” in deploy/README.md), or the virtual host or the user"
+                " has as many connections as its limit allows. Its log says which.",
+                refused=str(error),
+            )
+        elif isinstance(error, BROKER_ERRORS):
+            self._log_now_and_then(
+                logging.WARNING, "broker_unreachable", error=type(error).__name__
+            )
+        else:
+            # A fault of ours, and still no reason to stay without RabbitMQ.
+            self._log.error("broker_session_failed", exc_info=error)
+
+    def _log_now_and_then(self, level: int, event: str, **what: str) -> None:
+        """The first line of an event, and later ones once in a period: each attempt to connect may fail alike."""
+        if (left_out := self._throttles[event].left_out()) is not None:
+            self._log.log(level, event, **what, left_out=left_out)
 
     async def _one_session(self) -> bool:
         """Connect, attach the parts, and wait until the session is lost; false when it was short, or RabbitMQ did not

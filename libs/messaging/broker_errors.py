@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from aio_pika.exceptions import AMQPError, ChannelInvalidStateError
+from aiormq.exceptions import InvalidFrameError
 
 BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
 """Under `session_loss_as_error`, every failure of the broker or of the connection is one of these."""
+
+
+def is_refused_virtual_host(error: BaseException) -> bool:
+    """Whether the broker has closed the connection instead of opening the virtual host: there is none of the name, the
+    user has no permissions there, or a limit of connections is reached. aiormq 7.2 raises the same for all.
+    """
+    return isinstance(error, InvalidFrameError) and "Connection.OpenOk" in str(error)
 
 
 @contextmanager
