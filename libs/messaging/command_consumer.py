@@ -93,6 +93,8 @@ class CommandConsumer:
         self._nothing_unacked.set()
         self._recording: dict[bytes, _Recording] = {}
         """By body, the oldest first: a message that is delivered again meanwhile is recorded once."""
+        self._check: asyncio.Task[bool] | None = None
+        """Finds out whether commands can be recorded."""
         self._suspects = Suspects()
         self._refuser = Refuser(self._queue)
         self._log = structlog.get_logger("commands")
@@ -102,6 +104,7 @@ class CommandConsumer:
         await self._consumption.attach(session)
 
     def detach(self) -> None:
+        self._give_up_check()
         self._consumption.detach()
         self._refuser.detach()
 
@@ -111,6 +114,7 @@ class CommandConsumer:
 
     async def stop(self, seconds: float) -> None:
         """Take no more commands; wait up to `seconds` for those taken to be recorded and acked."""
+        self._give_up_check()
         await self._consumption.stop()
         try:
             await within(seconds, self._nothing_unacked.wait(), name="unacked-commands")
@@ -118,19 +122,43 @@ class CommandConsumer:
             self._log.warning("commands_left_to_the_broker", count=len(self._unacked))
 
     async def _pause_or_resume(self) -> None:
-        """Pause while nothing can be recorded; resume when it can."""
+        """Pause while nothing can be recorded; resume when it can. It does not wait to find out which: a database may
+        take seconds to fail, and the session's watch has the broker to look after.
+        """
         if self._consumption.is_paused:
-            if await self._is_recordable():
+            if self._poll_recordable():
                 await self._consumption.resume()
             return
         oldest = next(iter(self._recording.values()), None)
         is_overdue = (
             oldest is not None and asyncio.get_running_loop().time() - oldest.since > HOLD_SECONDS
         )
-        if is_overdue and not await self._is_recordable():
+        if not is_overdue:
+            self._give_up_check()
+        elif self._poll_recordable() is False:
             await self._consumption.pause()
             for message in list(self._unacked):
                 await settle(message.requeue(), self._log)
+
+    def _poll_recordable(self) -> bool | None:
+        """Whether commands can be recorded, by the check that an earlier call began; None: it has not ended. Begins
+        one, unless one is under way or they can.
+        """
+        check = self._check
+        if check is not None and not check.done():
+            return None
+        recordable = check.result() if check is not None else None
+        self._check = (
+            None
+            if recordable
+            else asyncio.create_task(self._is_recordable(), name=f"check:{self._queue}")
+        )
+        return recordable
+
+    def _give_up_check(self) -> None:
+        if self._check is not None:
+            self._check.cancel()
+            self._check = None
 
     async def _is_recordable(self) -> bool:
         try:

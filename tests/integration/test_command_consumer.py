@@ -218,6 +218,38 @@ async def test_while_the_leader_of_its_queue_does_not_answer_nothing_counts_as_k
     assert wire.connections == 1
 
 
+async def test_a_database_that_takes_long_to_fail_is_not_taken_for_a_broker_that_does_not_answer(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session, "LATE_SECONDS", 0.5 * pace())
+    monkeypatch.setattr(command_consumer, "CHECK_SECONDS", 1.5 * pace())
+    reasons: list[str] = []
+
+    class SwallowedPackets(Inbox):
+        async def ping(self) -> None:
+            await asyncio.Event().wait()
+
+    inbox = SwallowedPackets()
+    inbox.is_there.clear()
+    async with (
+        a_channel(fresh_environment) as channel,
+        consuming(fresh_environment.amqp_url, inbox) as broker,
+    ):
+
+        async def is_paused() -> bool:
+            try:
+                await broker.ping()
+            except ConnectionError as error:
+                reasons.append(str(error))
+            return f"the consumer of {QUEUE} is paused" in reasons
+
+        await publish(channel, 1)
+        await eventually("it pauses", is_paused)
+        inbox.is_there.set()
+
+    assert set(reasons) == {f"the consumer of {QUEUE} is paused"}
+
+
 async def is_logged(logs: Sequence[Mapping[str, object]], event: str) -> bool:
     return any(log["event"] == event for log in logs)
 
