@@ -109,21 +109,23 @@ def is_fault_of_command(error: Exception) -> bool:
     return not is_away(error)
 
 
-Known = inbox.Leased | KnownCommand | None
-"""As `inbox_acceptance.accept` returns it."""
+Recorded = inbox.Leased | KnownCommand | None
+"""What became of a command. `Leased`: new, drive it now. None: new, waits for its turn or for capacity.
+`KnownCommand`: the id was recorded before.
+"""
 
 
-def recording(capacity: Callable[[], int], lease_seconds: float) -> Write[NewCommand, Known]:
+def recording(capacity: Callable[[], int], lease_seconds: float) -> Write[NewCommand, Recorded]:
     """The write that records commands without ordering keys. `capacity`: how many more may be leased now."""
 
     async def together(
         connection: asyncpg.Connection, commands: Sequence[NewCommand]
-    ) -> Mapping[UUID, Known]:
+    ) -> Mapping[UUID, Recorded]:
         return await inbox_acceptance.accept_together(
             connection, commands, leases=capacity(), lease_seconds=lease_seconds
         )
 
-    async def alone(database: Database, command: NewCommand) -> Known:
+    async def alone(database: Database, command: NewCommand) -> Recorded:
         async with database.transaction() as connection:
             return await inbox_acceptance.accept(
                 connection,
@@ -182,7 +184,7 @@ class Acceptance:
             # An attempt of unknown outcome, or another process, may have recorded it so long ago that it is purged.
             may_be_recorded = is_redelivered or time.time() - began > SURELY_KNOWN_SECONDS
             try:
-                known = await self._record(envelope, reply_to, may_be_recorded)
+                recorded = await self._record(envelope, reply_to, may_be_recorded)
                 break
             except Exception as error:
                 if is_fault_of_command(error):
@@ -190,21 +192,21 @@ class Acceptance:
                 self._not_recorded.note(error, command=envelope.id)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
         crash_point(f"{self._service}.accepted")
-        if isinstance(known, KnownCommand):
-            self._answer_again(envelope, reply_to, known)
+        if isinstance(recorded, KnownCommand):
+            self._answer_again(envelope, reply_to, recorded)
             return
         COMMANDS_ACCEPTED.labels(envelope.operation, "new").inc()
         self._answers.answer_by_deadline(
             envelope.id, envelope.message_id, reply_to, envelope.deadline
         )
-        if known is not None:
-            self._driver.start(known)
+        if recorded is not None:
+            self._driver.start(recorded)
         elif self._ordering is None:
             self._driver.wake()  # it waits for capacity
 
     async def _record(
         self, envelope: Envelope, reply_to: str | None, may_be_recorded: bool
-    ) -> Known:
+    ) -> Recorded:
         keep = envelope.operation in self._keep_for_ever
         command = new_command(envelope, reply_to, keep_for_ever=keep)
         try:
@@ -229,12 +231,14 @@ class Acceptance:
         return await self._group_commit.commit(self._recording, command)
 
     async def _find(self, command: NewCommand, unless: Exception) -> KnownCommand:
-        """As it is known. Raises `unless`: it is not, and nothing was recorded."""
+        """The stored record of the command. Records nothing: a new row is rolled back. Raises `unless` when there was
+        none.
+        """
         async with self._database.transaction() as connection:
-            known = await inbox_acceptance.accept(connection, command, None, lease=False)
-            if not isinstance(known, KnownCommand):
-                raise unless  # rolls it back
-        return known
+            recorded = await inbox_acceptance.accept(connection, command, None, lease=False)
+            if not isinstance(recorded, KnownCommand):
+                raise unless
+        return recorded
 
     def _answer_again(self, envelope: Envelope, reply_to: str | None, known: KnownCommand) -> None:
         """Answer a second request with the id of a known command. A redelivery of the first message is not answered."""

@@ -1,9 +1,9 @@
-"""Commands that wait for news, such as a provider's verdict: driving them again brings the news no nearer.
+"""Commands that wait for an event outside, such as a provider's verdict: driving them again does not bring it.
 
     drive ──nothing yet──▶ rests, up to ten minutes ──▶ drive …
-                             └─ the news is stored, then the command made due ──▶ drive at once
+                             └─ the event is stored, then the command made due ──▶ drive at once
 
-The pause is for what goes wrong on the way: a command whose news comes is made due, whichever process is told.
+The pause is for what goes wrong on the way: a command whose event comes is made due, whichever process is told.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ AWAITED_RETRIES = Backoff(first_seconds=0.25, longest_seconds=500.0, jitter=0.2)
 
 
 class OutcomeAwaited(OutcomePending):
-    """Raised by a handler: the command is driven again when its news has come, which makes it due.
+    """Raised by a handler: the command is driven again when its event has come, which makes it due.
 
     Args:
-        is_awaited: whether the news has not been stored yet. It is asked in the transaction that ends the drive, which
-            has locked the command: news that is stored later makes the command due after that.
+        is_awaited: whether the event has not been stored yet. It is asked in the transaction that ends the drive, which
+            has locked the command: an event that is stored later makes the command due after that.
     """
 
     def __init__(self, is_awaited: Callable[[AsyncConnection], Awaitable[bool]]) -> None:

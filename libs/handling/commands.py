@@ -20,11 +20,9 @@ from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.auditing import audit_commands_for_ever
-from libs.handling.awaiting import OutcomeAwaited
 from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.housekeeping import keep_house
-from libs.handling.parking import NeedsOperator
 from libs.handling.payloads import prepare
 from libs.handling.running import CommandRunner
 from libs.messaging.broker import Broker
@@ -36,8 +34,6 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.process import Process
-
-__all__ = ["CommandHandler", "Drive", "NeedsOperator", "OutcomeAwaited", "run_commands"]
 
 STOP_SECONDS = 5.0
 

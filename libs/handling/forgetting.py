@@ -2,7 +2,7 @@
 (`running.STARTED_NOTHING`: 403 `approver_is_initiator`, 422, 503).
 
     commit forgetting ──▶ publish the reply ──▶ routed: commit forgotten
-                          (not where too many requests with its key were refused: driven on)
+                          (not with `MOST_NOTES` or more noted messages: driven on)
                                             ├─▶ certainly not routed: commit open, and drive on
                                             └─▶ not known: publish one again until its deadline, then park
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from libs.contracts.table import BY_NAME
 from libs.handling.acceptance import (
-    Known,
     Ordering,
+    Recorded,
     arriving,
     is_another_request,
     is_fault_of_command,
@@ -61,7 +61,7 @@ async def accept_command_anew(
         raise NotReplayable(f"a sealed value of it cannot be opened: {error}") from error
     async with database.transaction() as connection:
         try:
-            known = await _accept(
+            recorded = await _accept(
                 connection, envelope, None if envelope.operation in unordered else ordering
             )
         except Exception as error:
@@ -69,9 +69,9 @@ async def accept_command_anew(
                 raise
             raise NotReplayable(f"it can never be recorded ({type(error).__name__})") from error
         if (
-            isinstance(known, KnownCommand)
-            and not known.is_redelivery
-            and is_another_request(envelope, known)
+            isinstance(recorded, KnownCommand)
+            and not recorded.is_redelivery
+            and is_another_request(envelope, recorded)
         ):
             raise NotReplayable("another request was accepted under its Idempotency-Key")
         await append(connection)
@@ -79,7 +79,7 @@ async def accept_command_anew(
 
 async def _accept(
     connection: AsyncConnection, envelope: Envelope, ordering: Ordering | None
-) -> Known:
+) -> Recorded:
     command = new_command(envelope, None, keep_for_ever=True)
     key = await ordering(connection, arriving(command, envelope)) if ordering is not None else None
     return await inbox_acceptance.accept(connection, command, key, lease=False)

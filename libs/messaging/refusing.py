@@ -82,12 +82,13 @@ class Refuser:
     async def _move(self, message: Delivery, reason: str, because: str) -> None:
         if message.is_settled:  # it was given back to the queue meanwhile, and comes again
             return
-        if await self._is_copied(message, reason, because):
+        if await self._publish_copy(message, reason, because):
             await message.ack()
         else:
             await message.reject()
 
-    async def _is_copied(self, message: Delivery, reason: str, because: str) -> bool:
+    async def _publish_copy(self, message: Delivery, reason: str, because: str) -> bool:
+        """Whether the broker has confirmed it. False: reject the message without one."""
         name, publisher = name_of(message), self._publisher
         if publisher is None or name in self._failed:
             return False

@@ -21,7 +21,8 @@ import structlog
 from prometheus_client import Counter
 
 from libs.contracts.errors import OutcomePending
-from libs.handling.commands import Drive, NeedsOperator
+from libs.handling.commands import Drive
+from libs.handling.parking import NeedsOperator
 from libs.persistence import continuity
 from libs.providers.outcomes import Accepted, NotSent, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import Attempt, ProviderWrite, write_once

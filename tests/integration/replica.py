@@ -20,7 +20,8 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.contracts.table import operations_of
 from libs.handling.acceptance import Arriving
-from libs.handling.commands import Drive, NeedsOperator, run_commands
+from libs.handling.commands import Drive, run_commands
+from libs.handling.parking import NeedsOperator
 from libs.messaging.broker import Broker
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database

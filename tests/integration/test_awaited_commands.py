@@ -8,7 +8,8 @@ from typing import Any
 
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.result import Result
-from libs.handling.commands import Drive, OutcomeAwaited
+from libs.handling.awaiting import OutcomeAwaited
+from libs.handling.commands import Drive
 from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database

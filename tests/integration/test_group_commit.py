@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from libs.handling.acceptance import Known, recording
+from libs.handling.acceptance import Recorded, recording
 from libs.handling.group_commit import GROUP, GroupCommit, Write
 from libs.handling.running import FINISHING
 from libs.persistence import forgetting, inbox
@@ -44,7 +44,7 @@ def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
 
 async def record(
     database: Database, *commands: NewCommand, capacity: int = CAPACITY
-) -> tuple[list[Known], list[int]]:
+) -> tuple[list[Recorded], list[int]]:
     """What is known of each, and how many went together."""
     groups: list[int] = []
     write = of(recording(lambda: capacity, LEASE_SECONDS), groups)

@@ -31,10 +31,10 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.operating.commands import SERVICES, CommandState, ListCommands
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.result import Result
-from libs.handling.commands import CommandHandler, Drive, NeedsOperator
+from libs.handling.commands import CommandHandler, Drive
 from libs.handling.operating.open_commands import OpenCommands
 from libs.handling.operating.serving import operating_handlers
-from libs.handling.parking import FAULTS_IN_A_ROW
+from libs.handling.parking import FAULTS_IN_A_ROW, NeedsOperator
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence import inbox_acceptance, inbox_housekeeping

@@ -167,7 +167,7 @@ async def test_an_error_in_refusing_an_event_ends_no_consumer_and_the_event_is_m
     async def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Refuser, "_is_copied", fail)
+    monkeypatch.setattr(Refuser, "_publish_copy", fail)
     with capture_logs() as logs:
         async with consuming(fresh_environment, Recorded()):
             await publish_refused(fresh_environment, "evt_1", Properties(headers={}))

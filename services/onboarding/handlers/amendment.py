@@ -10,7 +10,7 @@ from uuid import UUID
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import AlreadyExists, Invalid, InvalidState
 from libs.contracts.model import Model
-from libs.handling.commands import NeedsOperator
+from libs.handling.parking import NeedsOperator
 from libs.persistence.async_engine import AsyncConnection
 from libs.providers.outcomes import Reason
 from libs.providers.writing import ProviderWrite

@@ -9,7 +9,8 @@ from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
 from libs.contracts.errors import ProviderRefused, Unavailable
 from libs.contracts.masking import masked
 from libs.contracts.result import Result
-from libs.handling.commands import Drive, OutcomeAwaited
+from libs.handling.awaiting import OutcomeAwaited
+from libs.handling.commands import Drive
 from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import has_lost_history, require_nothing_lost

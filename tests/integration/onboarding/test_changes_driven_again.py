@@ -12,7 +12,7 @@ from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, Upd
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import OutcomePending, ProviderRefused
 from libs.contracts.result import Result
-from libs.handling.commands import NeedsOperator
+from libs.handling.parking import NeedsOperator
 from libs.persistence import parking
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
 from services.onboarding.models import Verification

@@ -13,7 +13,7 @@ from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import InvalidState, NotFound, OutcomePending, ProviderRefused
-from libs.handling.commands import NeedsOperator
+from libs.handling.parking import NeedsOperator
 from libs.persistence import inbox
 from libs.providers.outcomes import Absent, Reason, Refused, Unknown
 from services.onboarding.handlers import apply_decision

@@ -11,7 +11,7 @@ from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.customers import UpdateBusiness, UpdatePerson
 from libs.contracts.errors import OutcomePending
-from libs.handling.commands import NeedsOperator
+from libs.handling.parking import NeedsOperator
 from libs.persistence import inbox, parking
 from libs.providers.outcomes import Absent, Unknown
 from services.onboarding.handlers import apply_decision

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from uuid_utils import uuid7
 
 from libs.contracts.errors import OutcomePending
-from libs.handling.commands import NeedsOperator
+from libs.handling.parking import NeedsOperator
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Unknown
 from services.onboarding import saga as saga_module
 from services.onboarding.repository import step_cases

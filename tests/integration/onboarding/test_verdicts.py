@@ -13,8 +13,9 @@ from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, Upd
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
-from libs.handling.commands import NeedsOperator, OutcomeAwaited
+from libs.handling.awaiting import OutcomeAwaited
 from libs.handling.group_commit import GroupCommit
+from libs.handling.parking import NeedsOperator
 from libs.persistence import inbox
 from libs.providers.outcomes import Absent, Accepted, Reason, Refused, Unknown
 from services.onboarding.handlers import apply_decision
