@@ -26,12 +26,11 @@ from libs.persistence.engine import Database, open_database
 from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Misconfigured, Process
 from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance
-from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallbackUrls
-from services.webhook_dispatcher.adapters.callback_urls import Rules as CallbackRules
+from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy, ResolvingCallbackUrls
 from services.webhook_dispatcher.adapters.lookups import AT_ONCE, SLOW_AT_ONCE, Lookups
 from services.webhook_dispatcher.adapters.poster import open_poster
 from services.webhook_dispatcher.engine.database_clock import DatabaseClock
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.run import CONNECTIONS, run_engine
 from services.webhook_dispatcher.handlers.deliveries import (
     DeliveryCommands,
@@ -64,7 +63,7 @@ rather than 115 microseconds of processor time.
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    callback_rules = rules_of(settings)
+    callback_policy = callback_policy_of(settings)
     keyring, sealer = settings.ring("storage_keys"), settings.message_sealer()
     broker = broker_of(settings, process)
     engine_database = open_database(
@@ -76,7 +75,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     )
     database = database_of(settings, process, pool_size=settings.database_connections - CONNECTIONS)
     retention = timedelta(days=settings.retention_days)
-    rules = Rules(
+    delivery_settings = DeliverySettings(
         retry_seconds=settings.retry_seconds,
         slots=settings.slots,
         lease_seconds=settings.delivery_lease_seconds,
@@ -100,16 +99,18 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("database-clock", clock.follow_for_ever())
         )
         poster = await opened.enter_async_context(
-            open_poster(callback_rules, connections=connections, clock=clock)
+            open_poster(callback_policy, connections=connections, clock=clock)
         )
         await opened.enter_async_context(broker.open())
         wake = await opened.enter_async_context(
-            run_engine(process, broker, engine_database, poster, keyring, rules, clock=clock)
+            run_engine(
+                process, broker, engine_database, poster, keyring, delivery_settings, clock=clock
+            )
         )
         handlers = Handlers(
             keyring,
             database,
-            ResolvingCallbackUrls(callback_rules, lookups),
+            ResolvingCallbackUrls(callback_policy, lookups),
             record=recording.record,
             wake=wake,
             overlap=timedelta(hours=settings.secret_overlap_hours),
@@ -161,10 +162,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         yield
 
 
-def rules_of(settings: Settings) -> CallbackRules:
+def callback_policy_of(settings: Settings) -> CallbackPolicy:
     """Where deliveries may go. Raises Misconfigured."""
     try:
-        return CallbackRules(Allowance.parse(settings.callback_allow))
+        return CallbackPolicy(Allowance.parse(settings.callback_allow))
     except BadAllowance as error:
         raise Misconfigured(f"set BANKSIDE_CALLBACK_ALLOW: {error}.") from None
 

@@ -15,7 +15,7 @@ NOT_PUBLIC = "The host name does not resolve to public addresses, and to no othe
 """One sentence for all of these cases, so that it does not show which names the internal network has."""
 
 
-class Standing(Enum):
+class TargetClass(Enum):
     """Which addresses a callback URL may lead to."""
 
     PUBLIC = auto()
@@ -26,37 +26,37 @@ class Standing(Enum):
     """A host entry of the setting names it: wherever it leads."""
 
 
-class Rules:
+class CallbackPolicy:
     """The same rules at creation and at every connection."""
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
 
-    def standing(self, target: Target) -> Standing:
+    def class_of(self, target: Target) -> TargetClass:
         """Raises Unfit: nothing can make this URL acceptable."""
         if self._allowance.names(target.host, target.port):
-            return Standing.NAMED
+            return TargetClass.NAMED
         why_not = _why_not(target)
         if why_not is None:
-            return Standing.PUBLIC
+            return TargetClass.PUBLIC
         if target.address is not None:
             if self._allowance.covers(target.address):
-                return Standing.NETWORKS
+                return TargetClass.NETWORKS
         elif target.is_host_name and self._allowance.networks:
-            return Standing.NETWORKS
+            return TargetClass.NETWORKS
         raise Unfit(why_not)
 
-    def admits(self, standing: Standing, address: str) -> bool:
-        """Whether a URL of this standing may lead to a resolved address, given in canonical form."""
+    def admits(self, target_class: TargetClass, address: str) -> bool:
+        """Whether a URL of this class may lead to a resolved address, given in canonical form."""
         found = parsed(address)
         if found is None:
             return False
-        match standing:
-            case Standing.PUBLIC:
+        match target_class:
+            case TargetClass.PUBLIC:
                 return is_public(found) or self._allowance.covers(found)
-            case Standing.NETWORKS:
+            case TargetClass.NETWORKS:
                 return self._allowance.covers(found)
-            case Standing.NAMED:
+            case TargetClass.NAMED:
                 return True
 
 
@@ -77,8 +77,8 @@ class ResolvingCallbackUrls:
         lookups: not those of the poster, so that names which hang here delay no delivery.
     """
 
-    def __init__(self, rules: Rules, lookups: Lookups) -> None:
-        self._rules = rules
+    def __init__(self, policy: CallbackPolicy, lookups: Lookups) -> None:
+        self._policy = policy
         self._lookups = lookups
 
     async def check(self, url: str) -> None:
@@ -96,14 +96,14 @@ class ResolvingCallbackUrls:
 
     async def _check(self, url: str) -> None:
         target = target_of(url)
-        standing = self._rules.standing(target)
+        target_class = self._policy.class_of(target)
         if target.address is not None:
-            return  # its standing is by this address
+            return  # its class follows from this address
         try:
             addresses = await self._lookups.addresses(target.host)
         except NotLookedUp:
             raise Unavailable from None  # not the name's fault, and nothing was started
         except NotResolved:
             raise Unfit(NOT_PUBLIC) from None
-        if not all(self._rules.admits(standing, address) for address in addresses):
+        if not all(self._policy.admits(target_class, address) for address in addresses):
             raise Unfit(NOT_PUBLIC)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from services.webhook_dispatcher.adapters.callback_urls import Rules, Standing
+from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy, TargetClass
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from services.webhook_dispatcher.adapters.strict_connection import speak_strictly
 
@@ -39,9 +39,9 @@ class ForbiddenAddress(Exception):
 class CheckingResolver(AbstractResolver):
     """Addresses of names, if all of them are admitted."""
 
-    def __init__(self, rules: Rules, standing: Standing, lookups: Lookups) -> None:
-        self._rules = rules
-        self._standing = standing
+    def __init__(self, policy: CallbackPolicy, target_class: TargetClass, lookups: Lookups) -> None:
+        self._policy = policy
+        self._target_class = target_class
         self._lookups = lookups
 
     async def resolve(
@@ -49,7 +49,7 @@ class CheckingResolver(AbstractResolver):
     ) -> list[ResolveResult]:
         """Raises ForbiddenAddress and NotResolved, which aiohttp passes on as they are."""
         addresses = await self._lookups.addresses(host)
-        if not all(self._rules.admits(self._standing, address) for address in addresses):
+        if not all(self._policy.admits(self._target_class, address) for address in addresses):
             raise ForbiddenAddress
         return [
             ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
@@ -79,11 +79,11 @@ _lease: ContextVar[Lease] = ContextVar("lease")
 
 
 class _Generation:
-    """Sessions that end together: for each standing one that keeps connections, and one that does not."""
+    """Sessions that end together: for each class of targets one that keeps connections, and one that does not."""
 
     def __init__(self, ends_at: float) -> None:
         self.ends_at = ends_at
-        self.sessions: dict[tuple[Standing, bool], aiohttp.ClientSession] = {}
+        self.sessions: dict[tuple[TargetClass, bool], aiohttp.ClientSession] = {}
         self.in_use = 0
         self.dialled = 0
 
@@ -106,14 +106,14 @@ class Connections:
 
     def __init__(
         self,
-        rules: Rules,
+        policy: CallbackPolicy,
         lookups: Lookups,
         *,
         limit: int,
         lifetime_seconds: float,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        self._rules = rules
+        self._policy = policy
         self._lookups = lookups
         self._limit = limit
         self._lifetime_seconds = lifetime_seconds
@@ -121,7 +121,7 @@ class Connections:
         self._current = self._begin()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def lease(self, standing: Standing, *, keeps: bool = True) -> Lease:
+    def lease(self, target_class: TargetClass, *, keeps: bool = True) -> Lease:
         """A session for an exchange of this task.
 
         Args:
@@ -132,10 +132,10 @@ class Connections:
             self._current = self._begin()
             self._close_if_over(generation)
             generation = self._current
-        session = generation.sessions.get((standing, keeps))
+        session = generation.sessions.get((target_class, keeps))
         if session is None:
-            session = self._open(generation, standing, keeps=keeps)
-            generation.sessions[standing, keeps] = session
+            session = self._open(generation, target_class, keeps=keeps)
+            generation.sessions[target_class, keeps] = session
         generation.in_use += 1
 
         def release() -> None:
@@ -160,19 +160,19 @@ class Connections:
             task.add_done_callback(self._closing.discard)
 
     def _open(
-        self, generation: _Generation, standing: Standing, *, keeps: bool
+        self, generation: _Generation, target_class: TargetClass, *, keeps: bool
     ) -> aiohttp.ClientSession:
         def dial(info: aiohttp.AddrInfoType) -> socket.socket:
             _lease.get().has_dialled = True
             family, kind, protocol, _, address = info
-            if not self._rules.admits(standing, str(address[0])):
+            if not self._policy.admits(target_class, str(address[0])):
                 raise ForbiddenAddress
             generation.dialled += 1
             return socket.socket(family, kind, protocol)
 
         kept_seconds = min(IDLE_SECONDS, self._lifetime_seconds)
         connector = aiohttp.TCPConnector(
-            resolver=CheckingResolver(self._rules, standing, self._lookups),
+            resolver=CheckingResolver(self._policy, target_class, self._lookups),
             use_dns_cache=False,
             socket_factory=dial,
             ssl=self._ssl_context,

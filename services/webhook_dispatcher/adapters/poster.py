@@ -21,7 +21,7 @@ import structlog
 
 from libs.retry_after import retry_after
 from services.webhook_dispatcher.adapters.callback_targets import Target, Unfit, target_of
-from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC, Rules
+from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC, CallbackPolicy
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress, Lease
 from services.webhook_dispatcher.adapters.lookups import (
     OWN_TROUBLE,
@@ -68,12 +68,12 @@ class AiohttpPoster:
 
     def __init__(
         self,
-        rules: Rules,
+        policy: CallbackPolicy,
         connections: Connections,
         timeouts: Timeouts,
         clock: Callable[[], datetime],
     ) -> None:
-        self._rules = rules
+        self._policy = policy
         self._connections = connections
         self._clock = clock
         self._timeouts = timeouts
@@ -114,9 +114,9 @@ class AiohttpPoster:
 
     async def _exchange(self, post: Post, answer: _Answer) -> None:
         target = target_of(post.url)
-        standing = self._rules.standing(target)
+        target_class = self._policy.class_of(target)
         ends_at = time.monotonic() + self._timeouts.total
-        lease = self._connections.lease(standing)
+        lease = self._connections.lease(target_class)
         try:
             await _request(lease, target, post, answer, self._limits)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
@@ -126,7 +126,7 @@ class AiohttpPoster:
             return
         # The endpoint closed a kept connection, perhaps as the request was on its way: it is sent again on a new one.
         left = max(ends_at - time.monotonic(), SHORTEST_SECONDS)
-        lease = self._connections.lease(standing, keeps=False)
+        lease = self._connections.lease(target_class, keeps=False)
         await _request(lease, target, post, answer, _limits(left, self._timeouts.connect))
 
     def _failed(self, failure: Exception) -> tuple[Verdict, str]:
@@ -232,7 +232,7 @@ def _text(body: bytes) -> str:
 
 @asynccontextmanager
 async def open_poster(
-    rules: Rules,
+    policy: CallbackPolicy,
     *,
     connections: int,
     connection_seconds: float = 60.0,
@@ -251,14 +251,14 @@ async def open_poster(
     """
     lookups = lookups or Lookups()
     open_connections = Connections(
-        rules,
+        policy,
         lookups,
         limit=connections,
         lifetime_seconds=connection_seconds,
         ssl_context=ssl_context,
     )
     try:
-        yield AiohttpPoster(rules, open_connections, timeouts, clock)
+        yield AiohttpPoster(policy, open_connections, timeouts, clock)
     finally:
         await open_connections.close()
         await lookups.close()

@@ -16,7 +16,7 @@ from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.health import after_attempt, ended_at, may_be_dead
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.schedule import (
     Random,
     next_attempt_at,
@@ -52,7 +52,7 @@ class AttemptRecorder:
         database: Database,
         partitions: Partitions,
         unavailability: Unavailability,
-        rules: Rules,
+        settings: DeliverySettings,
         clock: Callable[[], datetime],
         random: Random,
         recorded: Callable[[Sequence[AttemptedDelivery]], None],
@@ -60,7 +60,7 @@ class AttemptRecorder:
         self._database = database
         self._partitions = partitions
         self._unavailability = unavailability
-        self._rules = rules
+        self._settings = settings
         self._clock = clock
         self._random = random
         self._recorded = recorded
@@ -113,7 +113,7 @@ class AttemptRecorder:
 
     def _ending(self, attempted: AttemptedDelivery) -> Ending:
         attempt, delivery = attempted.attempt, attempted.leased.delivery
-        at, retry_seconds = ended_at(attempt), self._rules.retry_seconds
+        at, retry_seconds = ended_at(attempt), self._settings.retry_seconds
         # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts. A delivery that
         # was held may be older than that when it is released.
         begun = (delivery.created_at, delivery.released_at, attempted.leased.to.reset_at)

@@ -21,7 +21,7 @@ from services.webhook_dispatcher.engine.allocation import (
     most_due,
 )
 from services.webhook_dispatcher.engine.due_subscriptions import ActiveSubscriptions, Sweeps
-from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, DeliverySettings
 from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 
@@ -45,13 +45,17 @@ class Claimer:
     """Claims as many deliveries as there are free slots for. Claims of one process go one after another."""
 
     def __init__(
-        self, database: Database, slots: Slots, rules: Rules, clock: Callable[[], datetime]
+        self,
+        database: Database,
+        slots: Slots,
+        settings: DeliverySettings,
+        clock: Callable[[], datetime],
     ) -> None:
         self.active = ActiveSubscriptions()
         self.sweeps = Sweeps()
         self._database = database
         self._slots = slots
-        self._rules = rules
+        self._settings = settings
         self._clock = clock
         self._served_until = claims.FIRST
         self._log = structlog.get_logger("webhooks")
@@ -94,7 +98,7 @@ class Claimer:
             until = next(reversed(due_from)) if has_more else None
             self.sweeps.note(looking_since, until, anything_waits=bool(due_from))
         to = {candidate.subscription_id: candidate for candidate in found}
-        begin_before = started + self._rules.lease_seconds - POST_SECONDS
+        begin_before = started + self._settings.lease_seconds - POST_SECONDS
         leased = [
             LeasedDelivery(
                 delivery, to[delivery.subscription_id], claim, begin_before, delivery.body
@@ -127,11 +131,11 @@ class Claimer:
         now: datetime,
     ) -> list[Claimed]:
         claimed = await claims.take(
-            connection, counts, due_from, claim, now=now, lease_seconds=self._rules.lease_seconds
+            connection, counts, due_from, claim, now=now, lease_seconds=self._settings.lease_seconds
         )
         without_event = [delivery for delivery in claimed if delivery.body is None]
         if without_event:
-            first_kept = now.date() - self._rules.retention
+            first_kept = now.date() - self._settings.retention
             await self._let_go(connection, without_event, claim, first_kept)
         return claimed
 

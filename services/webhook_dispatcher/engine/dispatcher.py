@@ -16,7 +16,7 @@ from services.webhook_dispatcher.engine.allocation import Slots
 from services.webhook_dispatcher.engine.claiming import Claimer, LeasedDelivery
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery, Sender
 from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS, QUIET_POLL_SECONDS
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.ports import Poster
 
@@ -27,7 +27,7 @@ claim: measured, a tenth of the rate.
 
 
 class Dispatcher:
-    """Has at most `rules.slots` deliveries under way.
+    """Has at most `settings.slots` deliveries under way.
 
     Args:
         attempted: called with each delivery that was attempted; `recorded` is to be called once that is recorded.
@@ -38,19 +38,19 @@ class Dispatcher:
         database: Database,
         poster: Poster,
         signer: Signer,
-        rules: Rules,
+        settings: DeliverySettings,
         clock: Callable[[], datetime],
         attempted: Callable[[AttemptedDelivery], None],
     ) -> None:
         self._wake = asyncio.Event()
-        self._slots = Slots(rules.slots)
-        self._claimer = Claimer(database, self._slots, rules, clock)
+        self._slots = Slots(settings.slots)
+        self._claimer = Claimer(database, self._slots, settings, clock)
         self._sender = Sender(
             database,
             poster,
             signer,
             clock,
-            low=rules.slots // READY_SHARE,
+            low=settings.slots // READY_SHARE,
             attempted=attempted,
             given_back=self._release,
             ran_low=self._wake.set,

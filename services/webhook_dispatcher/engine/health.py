@@ -21,7 +21,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from services.webhook_dispatcher.ports import Attempt, Verdict
-from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository.endpoints import Health, OverdueDeliveries
 
 BREAKER_ATTEMPTS = 5
 PROBE_SECONDS = 30.0
@@ -71,21 +71,21 @@ def may_be_dead(health: Health, now: datetime) -> bool:
     return failing and not _succeeded_lately(health.last_success_at, now)
 
 
-def is_dead(health: Health, standing: Standing, now: datetime) -> bool:
+def is_dead(health: Health, overdue: OverdueDeliveries, now: datetime) -> bool:
     """Whether the endpoint is dead, by the rule above.
 
     Args:
-        standing: `overdue` counts deliveries that were due before `overdue_before`, up to `FAILED_EVENTS`.
+        overdue: the deliveries that were due before `overdue_before`, up to `FAILED_EVENTS`.
     """
-    if _succeeded_lately(health.last_success_at or standing.known_since, now):
+    if _succeeded_lately(health.last_success_at or overdue.known_since, now):
         return False
-    if standing.overdue >= FAILED_EVENTS:
+    if overdue.count >= FAILED_EVENTS:
         return True
     since = health.failing_since
     return (
         since is not None
         and now - since >= FAILED_OVER
-        and health.failed_events + standing.overdue >= FAILED_EVENTS
+        and health.failed_events + overdue.count >= FAILED_EVENTS
     )
 
 

@@ -23,7 +23,7 @@ POST_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class DeliverySettings:
     """How deliveries are tried, and how long they are kept.
 
     Args:

@@ -1,6 +1,6 @@
 """The engine as a part of the process: events in, signed posts out.
 
-async with run_engine(process, broker, database, poster, keyring, rules, clock=clock) as wake:
+async with run_engine(process, broker, database, poster, keyring, settings, clock=clock) as wake:
     ...  # `broker.start` comes after
 """
 
@@ -23,7 +23,7 @@ from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
 from services.webhook_dispatcher.engine.ingest import Ingest
 from services.webhook_dispatcher.engine.retention import Retention
-from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, DeliverySettings
 from services.webhook_dispatcher.engine.schedule import Random
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.engine.unavailability import Unavailability
@@ -55,7 +55,7 @@ async def run_engine(
     database: Database,
     poster: Poster,
     sealer: Sealer,
-    rules: Rules,
+    settings: DeliverySettings,
     *,
     clock: Callable[[], datetime],
     random: Random = randomness.random,
@@ -66,7 +66,7 @@ async def run_engine(
 
     Args:
         database: with `CONNECTIONS`, used by the engine alone, so that deliveries do not wait for commands and queries.
-        poster: for as many posts at one time as `rules.slots`.
+        poster: for as many posts at one time as `settings.slots`.
         sealer: opens the secrets of subscriptions.
     """
     partitions = Partitions(database)
@@ -74,14 +74,14 @@ async def run_engine(
     def attempted(delivery: AttemptedDelivery) -> None:
         recorder.add(delivery)
 
-    dispatcher = Dispatcher(database, poster, Signer(sealer), rules, clock, attempted)
-    unavailability = Unavailability(database, partitions, rules, clock, dispatcher.wake)
+    dispatcher = Dispatcher(database, poster, Signer(sealer), settings, clock, attempted)
+    unavailability = Unavailability(database, partitions, settings, clock, dispatcher.wake)
     recorder = AttemptRecorder(
-        database, partitions, unavailability, rules, clock, random, dispatcher.recorded
+        database, partitions, unavailability, settings, clock, random, dispatcher.recorded
     )
-    retention = Retention(database, partitions, rules.retention)
+    retention = Retention(database, partitions, settings.retention)
     upkeep = Upkeep(database, partitions, unavailability, retention, dispatcher.wake)
-    ingest = Ingest(database, partitions, rules.retention, clock, dispatcher.added)
+    ingest = Ingest(database, partitions, settings.retention, clock, dispatcher.added)
     consumer = EventConsumer(process.service, ingest.record)
     broker.add(consumer)
     await _make_partitions(process, upkeep)

@@ -27,7 +27,7 @@ from services.webhook_dispatcher.engine.health import (
     may_be_dead,
     overdue_before,
 )
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.schedule import whole_seconds
 from services.webhook_dispatcher.metrics import MADE_UNAVAILABLE
 from services.webhook_dispatcher.repository import endpoints, recording, strays, subscriptions
@@ -52,13 +52,13 @@ class Unavailability:
         self,
         database: Database,
         partitions: Partitions,
-        rules: Rules,
+        settings: DeliverySettings,
         clock: Callable[[], datetime],
         wake: Callable[[], None],
     ) -> None:
         self._database = database
         self._partitions = partitions
-        self._whole_schedule = timedelta(seconds=whole_seconds(rules.retry_seconds))
+        self._whole_schedule = timedelta(seconds=whole_seconds(settings.retry_seconds))
         self._clock = clock
         self._wake = wake
         self._suspects: set[UUID] = set()
@@ -141,13 +141,13 @@ class Unavailability:
         """
         await subscriptions.find_of_any(connection, subscription_id, for_change=True)
         known = await healths.read(connection, [subscription_id])
-        standing = await endpoints.standing(
+        overdue = await endpoints.overdue_deliveries(
             connection,
             subscription_id,
             due_before=overdue_before(now, self._whole_schedule),
             most=FAILED_EVENTS,
         )
-        return any(is_dead(one.health, standing, now) for one in known)
+        return any(is_dead(one.health, overdue, now) for one in known)
 
     async def change_strays(self) -> None:
         """Change all strays of disabled, unavailable and deleted subscriptions, also those that a process left when it

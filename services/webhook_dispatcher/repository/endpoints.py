@@ -55,7 +55,7 @@ _OVERDUE = (
     .limit(bindparam("most"))
     .subquery("found")
 )
-_STANDING = (
+_OVERDUE_DELIVERIES = (
     select(
         func.greatest(subscription.c.created_at, endpoint.c.reset_at),
         select(func.count()).select_from(_OVERDUE).scalar_subquery(),
@@ -112,16 +112,16 @@ class Health:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class OverdueDeliveries:
     """What the rule of dead endpoints needs beside the health.
 
     Args:
         known_since: when the subscription was created, or its endpoint was replaced.
-        overdue: pending deliveries that were due before a given moment, counted up to a given number.
+        count: pending deliveries that were due before a given moment, counted up to a given number.
     """
 
     known_since: datetime
-    overdue: int
+    count: int
 
 
 async def read(connection: asyncpg.Connection, ids: Collection[UUID]) -> dict[UUID, Health]:
@@ -152,13 +152,13 @@ async def let_one_through(connection: AsyncConnection, subscription_id: UUID) ->
     return BreakerRole.WAITS if row.any_in_flight else BreakerRole.PROBE
 
 
-async def standing(
+async def overdue_deliveries(
     connection: AsyncConnection, subscription_id: UUID, *, due_before: datetime, most: int
-) -> Standing:
+) -> OverdueDeliveries:
     rows = await connection.execute(
-        _STANDING, {"id": subscription_id, "due_before": due_before, "most": most}
+        _OVERDUE_DELIVERIES, {"id": subscription_id, "due_before": due_before, "most": most}
     )
-    return Standing(*rows.one())
+    return OverdueDeliveries(*rows.one())
 
 
 def _by_id(rows: Sequence[asyncpg.Record]) -> dict[UUID, Health]:

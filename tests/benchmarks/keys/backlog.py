@@ -21,7 +21,7 @@ import asyncpg
 from libs.persistence.engine import Database, open_database
 from services.webhook_dispatcher.engine.allocation import allocate, in_turn, most_due
 from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.repository import claims, finishing
 from services.webhook_dispatcher.repository.claims import Claimed
 from services.webhook_dispatcher.repository.partitions import Partitions
@@ -90,7 +90,12 @@ class _Backlog:
             )
             counts = allocate(in_turn(found, self._served_until), {}, slots=AT_ONCE, used=0)
             claimed = await claims.take(
-                connection, counts, due_from, claim, now=now, lease_seconds=Rules().lease_seconds
+                connection,
+                counts,
+                due_from,
+                claim,
+                now=now,
+                lease_seconds=DeliverySettings().lease_seconds,
             )
         until = {delivery.subscription_id: delivery.due_at for delivery in claimed}
         self._active = {

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from services.webhook_dispatcher.adapters.allowance import Allowance
-from services.webhook_dispatcher.adapters.callback_urls import Rules
+from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from services.webhook_dispatcher.adapters.poster import AiohttpPoster, Timeouts, open_poster
 from services.webhook_dispatcher.ports import Post
@@ -37,7 +37,7 @@ async def poster(
     if names is None:
         names = Names({NAME: [["127.0.0.1"]]})
     async with open_poster(
-        Rules(Allowance.parse(allow)),
+        CallbackPolicy(Allowance.parse(allow)),
         connections=connections,
         connection_seconds=connection_seconds,
         timeouts=timeouts,

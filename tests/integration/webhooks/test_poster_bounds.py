@@ -19,7 +19,7 @@ import pytest
 import uvloop
 
 from services.webhook_dispatcher.adapters.allowance import Allowance
-from services.webhook_dispatcher.adapters.callback_urls import Rules
+from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
 from services.webhook_dispatcher.ports import Attempt, Verdict
@@ -339,7 +339,7 @@ async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
     async with (
         receiver() as endpoint,
         open_poster(
-            Rules(Allowance.parse(HERE)),
+            CallbackPolicy(Allowance.parse(HERE)),
             connections=4,
             lookups=lookups,
             clock=lambda: datetime.now(UTC),

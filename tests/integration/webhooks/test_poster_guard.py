@@ -13,9 +13,9 @@ import pytest
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_urls import (
     NOT_PUBLIC,
+    CallbackPolicy,
     ResolvingCallbackUrls,
-    Rules,
-    Standing,
+    TargetClass,
 )
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
 from services.webhook_dispatcher.adapters.lookups import Lookups
@@ -108,9 +108,9 @@ async def test_no_literal_address_is_dialled_in_whatever_form(dialled: list[obje
 
 async def test_a_literal_address_is_refused_at_the_socket_too() -> None:
     lookups = Lookups()
-    connections = Connections(Rules(Allowance()), lookups, limit=10, lifetime_seconds=60)
+    connections = Connections(CallbackPolicy(Allowance()), lookups, limit=10, lifetime_seconds=60)
     async with receiver() as endpoint:
-        lease = connections.lease(Standing.PUBLIC)
+        lease = connections.lease(TargetClass.PUBLIC)
         with pytest.raises(ForbiddenAddress):
             await lease.session.post(endpoint.url())
         lease.release()
@@ -122,11 +122,11 @@ async def test_a_literal_address_is_refused_at_the_socket_too() -> None:
 async def test_a_resolver_that_changes_its_answer_after_the_check_wins_nothing() -> None:
     host = f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(2, 254)}"
     names = Names({NAME: [["1.1.1.1"], [host]]})
-    rules = Rules(Allowance())
+    policy = CallbackPolicy(Allowance())
     lookups = Lookups(getaddrinfo=names)
     url = f"https://{NAME}:8443/"
     async with receiver(host=host, port=8443) as inside, poster(allow="", names=names) as sender:
-        await ResolvingCallbackUrls(rules, lookups).check(url)
+        await ResolvingCallbackUrls(policy, lookups).check(url)
         attempt = await sender.post(to(url))
 
     assert names.asked == [NAME, NAME]

@@ -7,7 +7,7 @@ import pytest
 from deploy.local.services import SERVICES
 from libs.handling import commands
 from libs.runtime.process import Misconfigured
-from services.webhook_dispatcher.app import rules_of
+from services.webhook_dispatcher.app import callback_policy_of
 from services.webhook_dispatcher.engine import run
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
 from services.webhook_dispatcher.settings import Settings
@@ -30,7 +30,7 @@ def test_by_default_nothing_is_allowed_that_is_not_public_and_the_schedule_is_th
 ):
     settings = Settings.load()
 
-    assert rules_of(settings)
+    assert callback_policy_of(settings)
     assert settings.callback_allow == ""
     assert settings.retry_seconds == RETRY_SECONDS
 
@@ -42,7 +42,7 @@ def test_an_allowance_that_cannot_be_read_says_so(
     monkeypatch.setenv("BANKSIDE_CALLBACK_ALLOW", setting)
 
     with pytest.raises(Misconfigured, match="BANKSIDE_CALLBACK_ALLOW"):
-        rules_of(Settings.load())
+        callback_policy_of(Settings.load())
 
 
 def test_a_schedule_is_pauses_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:

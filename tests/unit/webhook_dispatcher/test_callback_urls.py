@@ -8,7 +8,7 @@ import pytest
 from libs.contracts.errors import Invalid, Unavailable
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
-from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallbackUrls, Rules
+from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy, ResolvingCallbackUrls
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from tests.support.names import Names
 from tests.unit.webhook_dispatcher.addresses import LITERAL_FORMS, PUBLIC, REFUSED_ADDRESSES
@@ -30,7 +30,7 @@ async def lookups(names: Names) -> AsyncIterator[Lookups]:
 
 async def is_taken(lookups: Lookups, url: str, allow: str = "") -> bool:
     try:
-        await ResolvingCallbackUrls(Rules(Allowance.parse(allow)), lookups).check(url)
+        await ResolvingCallbackUrls(CallbackPolicy(Allowance.parse(allow)), lookups).check(url)
     except Invalid as invalid:
         return [error["loc"] for error in invalid.errors] != [["body", "callback_url"]]
     return True
@@ -172,7 +172,7 @@ async def test_a_refused_address_is_refused_behind_a_name(
 async def test_a_name_that_does_not_resolve_is_refused_in_the_same_words_as_a_private_one(
     lookups: Lookups, names: Names
 ) -> None:
-    urls = ResolvingCallbackUrls(Rules(Allowance()), lookups)
+    urls = ResolvingCallbackUrls(CallbackPolicy(Allowance()), lookups)
     names.always("inside.example.com", "10.0.0.1")
     said = []
 

@@ -10,7 +10,7 @@ import pytest
 from services.webhook_dispatcher.engine.health import is_dead, may_be_dead, overdue_before
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
 from services.webhook_dispatcher.engine.schedule import whole_seconds
-from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository.endpoints import Health, OverdueDeliveries
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -19,8 +19,8 @@ def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)
 
 
-def standing(created: timedelta = timedelta(days=90), overdue: int = 0) -> Standing:
-    return Standing(NOW - created, overdue)
+def overdue(created: timedelta = timedelta(days=90), count: int = 0) -> OverdueDeliveries:
+    return OverdueDeliveries(NOW - created, count)
 
 
 def failing(**changes: Any) -> Health:
@@ -36,15 +36,15 @@ def failing(**changes: Any) -> Health:
 def test_a_delivery_is_overdue_after_a_whole_schedule_and_no_sooner_than_after_a_day(
     schedule_hours: float, hours: int
 ) -> None:
-    overdue = overdue_before(NOW, timedelta(hours=schedule_hours))
+    before = overdue_before(NOW, timedelta(hours=schedule_hours))
 
-    assert overdue == NOW - timedelta(hours=hours)
+    assert before == NOW - timedelta(hours=hours)
 
 
 def test_ten_failed_events_over_a_day_without_success_for_five_make_an_endpoint_dead() -> None:
     assert may_be_dead(failing(), NOW)
-    assert is_dead(failing(), standing(), NOW)
-    assert is_dead(failing(last_success_at=None), standing(timedelta(days=5)), NOW)
+    assert is_dead(failing(), overdue(), NOW)
+    assert is_dead(failing(last_success_at=None), overdue(timedelta(days=5)), NOW)
 
 
 @pytest.mark.parametrize(
@@ -56,11 +56,11 @@ def test_ten_failed_events_over_a_day_without_success_for_five_make_an_endpoint_
     ],
 )
 def test_anything_less_does_not(health: Health) -> None:
-    assert not is_dead(health, standing(), NOW)
+    assert not is_dead(health, overdue(), NOW)
 
 
 def test_an_endpoint_that_never_succeeded_has_five_days_from_its_subscription() -> None:
-    young = standing(timedelta(days=5) - seconds(1))
+    young = overdue(timedelta(days=5) - seconds(1))
 
     assert not is_dead(failing(last_success_at=None), young, NOW)
 
@@ -69,6 +69,6 @@ def test_events_that_wait_behind_the_breaker_for_a_whole_schedule_count_as_faile
     waiting = Health(last_success_at=NOW - timedelta(days=6), open_until=NOW)
 
     assert may_be_dead(waiting, NOW)
-    assert is_dead(waiting, standing(overdue=10), NOW)
-    assert not is_dead(waiting, standing(overdue=9), NOW)
+    assert is_dead(waiting, overdue(count=10), NOW)
+    assert not is_dead(waiting, overdue(count=9), NOW)
     assert whole_seconds(RETRY_SECONDS) > timedelta(hours=24).total_seconds()

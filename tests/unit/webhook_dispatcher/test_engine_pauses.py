@@ -11,7 +11,7 @@ from libs.persistence.engine import open_database
 from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
 from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.ports import Attempt, Post
 from tests.support.waiting import eventually
@@ -28,7 +28,7 @@ def dispatcher(slots: int) -> Dispatcher:
         open_database("postgresql://never@127.0.0.1:9/connected", "webhook_dispatcher"),
         NoPoster(),
         Signer(Keyring(f"k1:{a_key()}")),
-        Rules(slots=slots),
+        DeliverySettings(slots=slots),
         lambda: datetime.now(UTC),
         lambda sent: None,
     )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
+from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, DeliverySettings
 from services.webhook_dispatcher.engine.schedule import longest_seconds, next_attempt_at
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -55,7 +55,7 @@ def test_a_retry_after_lengthens_the_pause_up_to_ten_hours(
 
 def test_a_lease_that_an_attempt_could_outlast_is_refused() -> None:
     with pytest.raises(ValueError, match="longer than"):
-        Rules(lease_seconds=15)
+        DeliverySettings(lease_seconds=15)
 
 
 def test_the_longest_schedule_is_that_of_an_endpoint_that_asks_for_ten_hours_each_time() -> None:

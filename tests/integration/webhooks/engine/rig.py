@@ -24,9 +24,9 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
 from services.webhook_dispatcher.adapters.allowance import Allowance
-from services.webhook_dispatcher.adapters.callback_urls import Rules as UrlRules
+from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy
 from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.run import run_engine
 from services.webhook_dispatcher.ports import Poster
 from services.webhook_dispatcher.repository import claims
@@ -142,21 +142,21 @@ class Rig:
     @asynccontextmanager
     async def engine(
         self,
-        rules: Rules | None = None,
+        settings: DeliverySettings | None = None,
         poster: Poster | None = None,
         *,
         post_seconds: float = 15.0,
         random: Callable[[], float] = lambda: 0.5,
     ) -> AsyncIterator[EventPublisher]:
         """One process' worth of it, and a publisher on its connection."""
-        rules = rules or Rules()
+        settings = settings or DeliverySettings()
         process, broker = Process(SERVICE), Broker(self.amqp_url, SERVICE)
         publisher = EventsOfOnboarding()
         broker.add(publisher)
         async with (
             open_poster(
-                UrlRules(Allowance.parse("127.0.0.1:*")),
-                connections=rules.slots,
+                CallbackPolicy(Allowance.parse("127.0.0.1:*")),
+                connections=settings.slots,
                 timeouts=Timeouts(total=post_seconds),
                 clock=self.clock,
             ) as real,
@@ -167,7 +167,7 @@ class Rig:
                 self.database,
                 poster or real,
                 self.keyring,
-                rules,
+                settings,
                 clock=self.clock,
                 random=random,
             ) as self.wake,

@@ -12,7 +12,7 @@ from uuid_utils import uuid7
 
 from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, IN_FLIGHT_SLOW, Slots
 from services.webhook_dispatcher.engine.claiming import Claimer
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 from services.webhook_dispatcher.repository import claims, deliveries, endpoints, recording
 from services.webhook_dispatcher.repository.partitions import Partitions
@@ -121,7 +121,7 @@ async def test_a_claim_that_others_make_at_the_same_moment_never_takes_a_deliver
     rig: Rig,
 ) -> None:
     subscriptions = [await rig.subscribe(f"/{n}") for n in range(4)]
-    async with rig.engine(Rules(slots=1), post_seconds=1.0) as publisher:
+    async with rig.engine(DeliverySettings(slots=1), post_seconds=1.0) as publisher:
         rig.receiver.hanging.add("/0")
         await publisher.publish([an_event(n) for n in range(30)])
         await eventually("recorded", lambda: recorded(rig, 30))
@@ -252,7 +252,7 @@ async def test_what_is_sent_again_is_the_probe_also_when_an_event_came_before_th
     waiting, new = arrival(1), arrival(2)
     await Partitions(rig.database).ensure("event", {waiting.day, new.day})
     await due_since(rig, waiting)
-    claimer = Claimer(rig.database, Slots(256), Rules(), rig.clock)
+    claimer = Claimer(rig.database, Slots(256), DeliverySettings(), rig.clock)
     assert await claimer.claim() == ([], False), "its circuit breaker is open"
     probe = UUID(bytes=uuid7().bytes)
     async with rig.database.transaction() as connection:

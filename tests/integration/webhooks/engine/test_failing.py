@@ -13,7 +13,7 @@ import pytest
 
 from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.attempts import NOT_TRIED_SECONDS
-from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
+from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, DeliverySettings
 from services.webhook_dispatcher.handlers.subscriptions import change_strays
 from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 from services.webhook_dispatcher.repository import recovery
@@ -220,7 +220,7 @@ async def test_a_delivery_that_is_released_while_it_is_attempted_has_its_whole_s
     async def is_under_way() -> bool:
         return rig.receiver.at_once["/a"] == 1
 
-    async with rig.engine(Rules(retry_seconds=pauses)) as publisher:
+    async with rig.engine(DeliverySettings(retry_seconds=pauses)) as publisher:
         await publisher.publish([an_event()])
         await eventually("an attempt", lambda: attempted(rig, subscription, 1))
         rig.receiver.hanging.add("/a")
@@ -335,11 +335,11 @@ async def test_an_answer_closes_the_breaker_and_everything_that_waited_is_delive
     assert (endpoint.open_until, endpoint.unreachable_in_a_row) == (None, 0)
 
 
-async def nine_fail(rig: Rig, subscription_id: UUID, rules: Rules) -> None:
+async def nine_fail(rig: Rig, subscription_id: UUID, settings: DeliverySettings) -> None:
     """Nine events fail in a process that then ends: one that goes on may be about to look whether the endpoint is dead,
     and would count a tenth event, which is due and not attempted yet, as failed.
     """
-    async with rig.engine(rules) as publisher:
+    async with rig.engine(settings) as publisher:
         await publisher.publish([an_event(n) for n in range(9)])
         await eventually("nine failed", lambda: attempted(rig, subscription_id, 9))
 
@@ -351,11 +351,11 @@ async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
     subscription = await rig.subscribe("/dead", event_type="*")
     await rig.subscribe("/other", event_type="webhook_subscription")
     rig.receiver.statuses["/dead"] = 500
-    rules = Rules(retry_seconds=())
+    settings = DeliverySettings(retry_seconds=())
 
-    await nine_fail(rig, subscription, rules)
+    await nine_fail(rig, subscription, settings)
     rig.clock.advance(days=6)
-    async with rig.engine(rules) as publisher:
+    async with rig.engine(settings) as publisher:
         await publisher.publish([an_event(10)])
         await eventually("unavailable", lambda: has_status(rig, subscription, "unavailable"))
         [news] = await eventually("the event", lambda: received_at(rig, "/other", 1))
@@ -370,12 +370,12 @@ async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
 async def test_a_failing_endpoint_that_still_succeeds_now_and_then_stays_active(rig: Rig) -> None:
     subscription = await rig.subscribe("/a")
     rig.receiver.statuses["/a"] = 500
-    rules = Rules(retry_seconds=())
+    settings = DeliverySettings(retry_seconds=())
 
-    await nine_fail(rig, subscription, rules)
+    await nine_fail(rig, subscription, settings)
     rig.clock.advance(days=6)
     rig.receiver.statuses["/a"] = 200
-    async with rig.engine(rules) as publisher:
+    async with rig.engine(settings) as publisher:
         await publisher.publish([an_event(10)])
         await eventually("a success", lambda: attempted(rig, subscription, 10))
         rig.receiver.statuses["/a"] = 500

@@ -12,7 +12,7 @@ import pytest
 from services.webhook_dispatcher.engine.attempts import AttemptRecorder
 from services.webhook_dispatcher.engine.claiming import LeasedDelivery
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.ports import Attempt, Verdict
 from services.webhook_dispatcher.repository import finishing
@@ -106,11 +106,11 @@ async def test_what_was_claimed_anew_while_its_first_attempt_waited_is_recorded_
     """Both are there to be recorded: during an outage that is longer than a lease, that comes about."""
     subscription, delivery, second = await rig.subscribe("/a"), uuid4(), uuid4()
     await claimed(rig, subscription, [delivery], second)
-    partitions, rules = Partitions(rig.database), Rules()
-    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
+    partitions, settings = Partitions(rig.database), DeliverySettings()
+    unavailability = Unavailability(rig.database, partitions, settings, rig.clock, lambda: None)
     done: list[AttemptedDelivery] = []
     recorder = AttemptRecorder(
-        rig.database, partitions, unavailability, rules, rig.clock, lambda: 0.5, done.extend
+        rig.database, partitions, unavailability, settings, rig.clock, lambda: 0.5, done.extend
     )
     recorder.add(attempted(rig, subscription, delivery, uuid4(), "of the first claim"))
     recorder.add(attempted(rig, subscription, delivery, second, "of the second"))

@@ -17,7 +17,7 @@ from libs.contracts.errors import OutcomePending
 from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.handlers import subscriptions as handlers
 from services.webhook_dispatcher.repository import (
     claims,
@@ -26,7 +26,7 @@ from services.webhook_dispatcher.repository import (
     strays,
     subscriptions,
 )
-from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository.endpoints import Health, OverdueDeliveries
 from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.pace import pace
@@ -96,15 +96,17 @@ async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
 ) -> None:
     subscription = await rig.subscribe("/failing")
     rig.receiver.statuses["/failing"] = 500
-    looks, standing = [], endpoints.standing
+    looks, overdue_deliveries = [], endpoints.overdue_deliveries
 
-    async def noted(connection: AsyncConnection, subscription_id: UUID, **asked: Any) -> Standing:
+    async def noted(
+        connection: AsyncConnection, subscription_id: UUID, **asked: Any
+    ) -> OverdueDeliveries:
         looks.append(subscription_id)
-        return await standing(connection, subscription_id, **asked)
+        return await overdue_deliveries(connection, subscription_id, **asked)
 
-    monkeypatch.setattr(endpoints, "standing", noted)
+    monkeypatch.setattr(endpoints, "overdue_deliveries", noted)
 
-    async with rig.engine(Rules(retry_seconds=())) as publisher:
+    async with rig.engine(DeliverySettings(retry_seconds=())) as publisher:
         await publisher.publish([an_event(n) for n in range(100)])
         await eventually("all have failed", lambda: made(rig, subscription, 100))
         await eventually("it was looked at", lambda: any_of(looks))
@@ -145,7 +147,7 @@ async def test_a_success_that_is_recorded_after_the_look_keeps_the_subscription_
     monkeypatch.setattr(endpoints, "read", read_before_a_success)
     monkeypatch.setattr(unavailability, "LOOK_SECONDS", 0.0)
     giving_up = unavailability.Unavailability(
-        rig.database, partitions, Rules(), rig.clock, lambda: None
+        rig.database, partitions, DeliverySettings(), rig.clock, lambda: None
     )
     looking = asyncio.create_task(giving_up.look_for_ever())
     try:
@@ -225,7 +227,7 @@ async def test_a_new_url_of_an_old_subscription_has_five_days_for_its_first_succ
 
     async with rig.database.transaction() as connection:
         await subscriptions.reset_endpoint(connection, subscription)
-        known = await endpoints.standing(
+        known = await endpoints.overdue_deliveries(
             connection, subscription, due_before=rig.clock(), most=FAILED_EVENTS
         )
 

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
 from services.webhook_dispatcher.engine.retention import Retention
-from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, DeliverySettings
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import Upkeep
@@ -32,12 +32,12 @@ async def received(rig: Rig, path: str, count: int) -> bool:
 
 
 def upkeep(rig: Rig) -> Upkeep:
-    partitions, rules = Partitions(rig.database), Rules()
+    partitions, settings = Partitions(rig.database), DeliverySettings()
     return Upkeep(
         rig.database,
         partitions,
-        Unavailability(rig.database, partitions, rules, rig.clock, lambda: None),
-        Retention(rig.database, partitions, rules.retention),
+        Unavailability(rig.database, partitions, settings, rig.clock, lambda: None),
+        Retention(rig.database, partitions, settings.retention),
         lambda: None,
     )
 
@@ -136,7 +136,12 @@ async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_
     subscription = await rig.subscribe("/a")
     await record(rig)
     dispatcher = Dispatcher(
-        rig.database, NoPoster(), Signer(rig.keyring), Rules(), rig.clock, lambda sent: None
+        rig.database,
+        NoPoster(),
+        Signer(rig.keyring),
+        DeliverySettings(),
+        rig.clock,
+        lambda sent: None,
     )
 
     async with claims.claiming(rig.database) as connection:
@@ -159,7 +164,7 @@ async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_a
 ) -> None:
     subscription = await rig.subscribe("/a")
 
-    async with rig.engine(Rules(lease_seconds=POST_SECONDS + 0.5)):
+    async with rig.engine(DeliverySettings(lease_seconds=POST_SECONDS + 0.5)):
         async with claims.claiming(rig.database) as connection:
             await record(rig)
             await eventually("a claim that waits", lambda: rig.has_waiting_claim(connection))

@@ -15,7 +15,7 @@ from uuid_utils import uuid7
 from libs.persistence.leadership import leadership
 from services.webhook_dispatcher.engine.ingest import Ingest
 from services.webhook_dispatcher.engine.retention import Retention
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import LEASE, TABLES, Upkeep
 from services.webhook_dispatcher.repository import deliveries, partitions, recording
@@ -118,7 +118,11 @@ async def test_an_event_that_the_database_refuses_is_named_and_the_others_of_its
     rig: Rig,
 ) -> None:
     ingest = Ingest(
-        rig.database, Partitions(rig.database), Rules().retention, rig.clock, lambda _, __: None
+        rig.database,
+        Partitions(rig.database),
+        DeliverySettings().retention,
+        rig.clock,
+        lambda _, __: None,
     )
     good, refused, last = an_event(1), replace(an_event(2), resource_id="a\0b"), an_event(3)
 
@@ -197,13 +201,13 @@ async def eventually_waiting(rig: Rig) -> None:
 
 
 def upkeep(rig: Rig) -> Upkeep:
-    partitions, rules = Partitions(rig.database), Rules()
-    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
+    partitions, settings = Partitions(rig.database), DeliverySettings()
+    unavailability = Unavailability(rig.database, partitions, settings, rig.clock, lambda: None)
     return Upkeep(
         rig.database,
         partitions,
         unavailability,
-        Retention(rig.database, partitions, rules.retention),
+        Retention(rig.database, partitions, settings.retention),
         lambda: None,
     )
 
@@ -307,7 +311,7 @@ async def waits_or_is_over(rig: Rig, task: asyncio.Task[None]) -> bool:
 
 async def drop_before(rig: Rig, first_kept: date) -> None:
     """As the upkeep does, with another first day that is kept."""
-    retention = Retention(rig.database, Partitions(rig.database), Rules().retention)
+    retention = Retention(rig.database, Partitions(rig.database), DeliverySettings().retention)
     async with leadership(rig.database, LEASE) as term:
         await retention.drop_before(first_kept, term)
 

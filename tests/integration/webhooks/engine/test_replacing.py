@@ -12,7 +12,7 @@ import pytest
 from libs.contracts.principal import Family, Principal
 from libs.contracts.webhook_views import SubscriptionStatus
 from services.webhook_dispatcher.engine.health import BREAKER_ATTEMPTS
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.repository import endpoints, recording, subscriptions
 from services.webhook_dispatcher.repository.partitions import Partitions
@@ -92,8 +92,8 @@ async def test_timeouts_at_the_url_before_do_not_open_the_breaker_of_the_new_one
 async def test_what_was_learned_of_the_endpoint_before_gives_up_no_other(
     rig: Rig, is_gone: bool
 ) -> None:
-    partitions, rules = Partitions(rig.database), Rules()
-    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
+    partitions, settings = Partitions(rig.database), DeliverySettings()
+    unavailability = Unavailability(rig.database, partitions, settings, rig.clock, lambda: None)
     subscription = await rig.subscribe("/old")
     await rig.change(
         "UPDATE endpoint SET last_success_at = :at, failing_since = :at, failed_events = 100",

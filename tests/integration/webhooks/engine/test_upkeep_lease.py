@@ -9,7 +9,7 @@ import pytest
 
 from libs.persistence.leadership import LeadershipLost, Term, leadership
 from services.webhook_dispatcher.engine.retention import Retention
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import LEASE, Upkeep
 from services.webhook_dispatcher.repository import partitions
@@ -22,7 +22,7 @@ class Freezing(Retention):
     """Stands still before anything is dropped, until it is told to go on."""
 
     def __init__(self, rig: Rig, days: Partitions) -> None:
-        super().__init__(rig.database, days, Rules().retention)
+        super().__init__(rig.database, days, DeliverySettings().retention)
         self.frozen, self.thawed = asyncio.Event(), asyncio.Event()
 
     async def drop(self, term: Term) -> None:
@@ -37,7 +37,7 @@ async def test_an_upkeep_whose_lease_was_taken_drops_no_partition(rig: Rig) -> N
     await days.ensure("event", [old])
     await days.ensure("attempt", [old])
     freezing = Freezing(rig, days)
-    unavailability = Unavailability(rig.database, days, Rules(), rig.clock, lambda: None)
+    unavailability = Unavailability(rig.database, days, DeliverySettings(), rig.clock, lambda: None)
     upkeep = Upkeep(rig.database, days, unavailability, freezing, freezing.thawed.set)
     keeping = asyncio.create_task(upkeep.keep())
     async with asyncio.timeout(10 * pace()):
