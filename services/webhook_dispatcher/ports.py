@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class Verdict(StrEnum):
+class AttemptOutcome(StrEnum):
     """The result of one attempt."""
 
     SUCCEEDED = "succeeded"
@@ -40,7 +40,7 @@ class Attempt:
     """How a post ended.
 
     Args:
-        response_status: also of an answer that broke off or was not whole in time; `verdict` decides, not this.
+        response_status: also of an answer that broke off or was not whole in time; `outcome` decides, not this.
         duration_ms: 0 when the name has no address that deliveries may go to.
         error: a short sentence without addresses of ours; None when the answer speaks for itself.
         response_body: at most 16 KiB, as text; what is not UTF-8 is replaced, NUL too.
@@ -48,7 +48,7 @@ class Attempt:
             says nothing usable.
     """
 
-    verdict: Verdict
+    outcome: AttemptOutcome
     attempted_at: datetime
     duration_ms: int
     response_status: int | None = None

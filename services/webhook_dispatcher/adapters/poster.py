@@ -30,7 +30,7 @@ from services.webhook_dispatcher.adapters.lookups import (
     NotResolved,
     NotResolvedInTime,
 )
-from services.webhook_dispatcher.ports import Attempt, Post, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome, Post
 
 MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
@@ -88,19 +88,19 @@ class AiohttpPoster:
         answer = _Answer()
         try:
             await self._exchange(post, answer)
-            verdict, error = _verdict(answer.status)
+            outcome, error = _outcome(answer.status)
         except (aiohttp.ClientError, TimeoutError, OSError, NotResolved) as failure:
-            verdict, error = self._failed(failure)
+            outcome, error = self._failed(failure)
         except Unfit as unfit:
-            verdict, error = Verdict.FORBIDDEN, str(unfit)
+            outcome, error = AttemptOutcome.FORBIDDEN, str(unfit)
         except ForbiddenAddress:
-            verdict, error = Verdict.FORBIDDEN, NOT_PUBLIC
+            outcome, error = AttemptOutcome.FORBIDDEN, NOT_PUBLIC
         except Exception as unforeseen:
             # Any error is of this one endpoint, and must not end the deliveries to all others.
             self._log.error("post_failed", error=type(unforeseen).__name__)
-            verdict, error = Verdict.UNREACHABLE, "It could not be sent."
+            outcome, error = AttemptOutcome.UNREACHABLE, "It could not be sent."
         return Attempt(
-            verdict=verdict,
+            outcome=outcome,
             attempted_at=attempted_at,
             # The time of a lookup, too, would show which names the internal network has.
             duration_ms=0 if error == NOT_PUBLIC else round((time.perf_counter() - started) * 1000),
@@ -129,35 +129,41 @@ class AiohttpPoster:
         lease = self._connections.lease(target_class, keeps=False)
         await _request(lease, target, post, answer, _limits(left, self._timeouts.connect))
 
-    def _failed(self, failure: Exception) -> tuple[Verdict, str]:
-        """The verdict, and a sentence for the subscriber, without addresses and internals."""
+    def _failed(self, failure: Exception) -> tuple[AttemptOutcome, str]:
+        """The outcome, and a sentence for the subscriber, without addresses and internals."""
         match failure:
             case NotLookedUp():
-                return Verdict.NOT_TRIED, "The host name could not be looked up yet."
+                return AttemptOutcome.NOT_TRIED, "The host name could not be looked up yet."
             case NotResolvedInTime():
-                return Verdict.TIMED_OUT, "The host name was not resolved in time."
+                return AttemptOutcome.TIMED_OUT, "The host name was not resolved in time."
             case NotResolved():
-                return Verdict.UNREACHABLE, NOT_PUBLIC
+                return AttemptOutcome.UNREACHABLE, NOT_PUBLIC
             case aiohttp.ConnectionTimeoutError():
                 seconds = self._timeouts.connect
-                return Verdict.TIMED_OUT, f"There was no connection within {seconds:g} s."
+                return AttemptOutcome.TIMED_OUT, f"There was no connection within {seconds:g} s."
             case TimeoutError():
-                return Verdict.TIMED_OUT, f"No whole answer came within {self._timeouts.total:g} s."
+                return (
+                    AttemptOutcome.TIMED_OUT,
+                    f"No whole answer came within {self._timeouts.total:g} s.",
+                )
             case aiohttp.ClientConnectorCertificateError():
-                return Verdict.UNREACHABLE, _about_certificate(failure.certificate_error)
+                return AttemptOutcome.UNREACHABLE, _about_certificate(failure.certificate_error)
             case aiohttp.ClientConnectorSSLError():
-                return Verdict.UNREACHABLE, "No TLS session could be agreed on."
+                return AttemptOutcome.UNREACHABLE, "No TLS session could be agreed on."
             case aiohttp.ClientConnectorError() if failure.os_error.errno in OWN_TROUBLE:
                 self._log.warning("cannot_dial", reason=failure.os_error.strerror)
-                return Verdict.NOT_TRIED, "No connection could be opened yet."
+                return AttemptOutcome.NOT_TRIED, "No connection could be opened yet."
             case aiohttp.ClientConnectorError():
-                return Verdict.UNREACHABLE, _about_dialling(failure.os_error)
+                return AttemptOutcome.UNREACHABLE, _about_dialling(failure.os_error)
             case aiohttp.ClientPayloadError():
-                return Verdict.UNREACHABLE, "The connection broke within the answer."
+                return AttemptOutcome.UNREACHABLE, "The connection broke within the answer."
             case aiohttp.ClientResponseError():
-                return Verdict.UNREACHABLE, "The answer is not HTTP, or its headers are too long."
+                return (
+                    AttemptOutcome.UNREACHABLE,
+                    "The answer is not HTTP, or its headers are too long.",
+                )
             case _:
-                return Verdict.UNREACHABLE, "The connection broke before an answer came."
+                return AttemptOutcome.UNREACHABLE, "The connection broke before an answer came."
 
 
 def _limits(total: float, connect: float) -> aiohttp.ClientTimeout:
@@ -200,14 +206,14 @@ def _about_dialling(error: OSError) -> str:
             return "No connection could be made."
 
 
-def _verdict(status: int | None) -> tuple[Verdict, str | None]:
+def _outcome(status: int | None) -> tuple[AttemptOutcome, str | None]:
     if status is not None and 200 <= status < 300:
-        return Verdict.SUCCEEDED, None
+        return AttemptOutcome.SUCCEEDED, None
     if status == 410:
-        return Verdict.GONE, None
+        return AttemptOutcome.GONE, None
     if status in REDIRECTS:
-        return Verdict.REFUSED, "Redirects are not followed."
-    return Verdict.REFUSED, None
+        return AttemptOutcome.REFUSED, "Redirects are not followed."
+    return AttemptOutcome.REFUSED, None
 
 
 def _about_certificate(error: Exception) -> str:

@@ -25,7 +25,7 @@ from services.webhook_dispatcher.engine.schedule import (
 )
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.metrics import ATTEMPTS, CLAIMS_LOST, CONCLUDED
-from services.webhook_dispatcher.ports import Verdict
+from services.webhook_dispatcher.ports import AttemptOutcome
 from services.webhook_dispatcher.repository import endpoints, finishing
 from services.webhook_dispatcher.repository.endpoints import Health
 from services.webhook_dispatcher.repository.finishing import Conclusion, Ending
@@ -103,7 +103,7 @@ class AttemptRecorder:
         gone = {
             (attempted.leased.delivery.subscription_id, attempted.leased.to.generation)
             for attempted in batch
-            if attempted.attempt.verdict is Verdict.GONE
+            if attempted.attempt.outcome is AttemptOutcome.GONE
             and attempted.leased.delivery.id in recorded
         }
         for subscription_id, health in known.items():
@@ -119,12 +119,14 @@ class AttemptRecorder:
         begun = (delivery.created_at, delivery.released_at, attempted.leased.to.reset_at)
         since = max(moment for moment in begun if moment is not None)
         age = (at - since).total_seconds()
-        is_counted = attempt.verdict is not Verdict.NOT_TRIED or age > whole_seconds(retry_seconds)
+        is_counted = attempt.outcome is not AttemptOutcome.NOT_TRIED or age > whole_seconds(
+            retry_seconds
+        )
         due_at = None
         if not is_counted:
             rest = min(max(NOT_TRIED_SECONDS, age / NOT_TRIED_PART), MOST_NOT_TRIED_SECONDS)
             due_at = at + timedelta(seconds=pause(rest, self._random))
-        elif attempt.verdict is not Verdict.SUCCEEDED:
+        elif attempt.outcome is not AttemptOutcome.SUCCEEDED:
             due_at = next_attempt_at(
                 retry_seconds,
                 delivery.attempts_made - delivery.schedule_from + 1,
@@ -132,7 +134,7 @@ class AttemptRecorder:
                 attempt.retry_after,
                 self._random,
             )
-        succeeded = attempt.verdict is Verdict.SUCCEEDED
+        succeeded = attempt.outcome is AttemptOutcome.SUCCEEDED
         return Ending(
             delivery_id=delivery.id,
             claim=attempted.leased.claim,
@@ -184,7 +186,7 @@ class AttemptRecorder:
     def _count(
         self, batch: Sequence[AttemptedDelivery], recorded: Mapping[UUID, Conclusion | None]
     ) -> None:
-        verdicts: Counter[str] = Counter()
+        outcomes: Counter[str] = Counter()
         conclusions: Counter[str] = Counter()
         for attempted in batch:
             delivery_id = attempted.leased.delivery.id
@@ -192,11 +194,11 @@ class AttemptRecorder:
                 self._log.warning("claim_lost", delivery=str(delivery_id))
                 CLAIMS_LOST.inc()
                 continue
-            verdicts[attempted.attempt.verdict.value] += 1
+            outcomes[attempted.attempt.outcome.value] += 1
             if (concluded := recorded[delivery_id]) is not None:
                 conclusions[concluded] += 1
-        for verdict, count in verdicts.items():
-            ATTEMPTS.labels(verdict).inc(count)
+        for outcome, count in outcomes.items():
+            ATTEMPTS.labels(outcome).inc(count)
         for how, count in conclusions.items():
             CONCLUDED.labels(how).inc(count)
 

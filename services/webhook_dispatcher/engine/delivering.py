@@ -21,7 +21,7 @@ from services.webhook_dispatcher.delivery_headers import message_id_of
 from services.webhook_dispatcher.engine.claiming import LeasedDelivery
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.metrics import ATTEMPT_SECONDS, FIRST_ATTEMPT_SECONDS
-from services.webhook_dispatcher.ports import Attempt, Poster, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome, Poster
 from services.webhook_dispatcher.repository import claims
 
 BEGUN_AT_ONCE = 8
@@ -117,13 +117,13 @@ class Sender:
             delivery=str(delivery.id),
             event_id=message_id_of(delivery.event_id),
             subscription=str(leased.to.subscription_id),
-            outcome=attempt.verdict.value,
+            outcome=attempt.outcome.value,
             status=attempt.response_status,
             seconds=attempt.duration_ms / 1000,
             request_id=delivery.request_id,
         )
         ATTEMPT_SECONDS.observe(attempt.duration_ms / 1000)
-        if delivery.attempts_made == 0 and attempt.verdict is not Verdict.NOT_TRIED:
+        if delivery.attempts_made == 0 and attempt.outcome is not AttemptOutcome.NOT_TRIED:
             waited = attempt.attempted_at - delivery.created_at
             FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))
         self._attempted(AttemptedDelivery(leased, attempt))
@@ -141,7 +141,7 @@ class Sender:
                 "cannot_sign", subscription=str(leased.to.subscription_id), exc_info=error
             )
             return Attempt(
-                verdict=Verdict.NOT_TRIED,
+                outcome=AttemptOutcome.NOT_TRIED,
                 attempted_at=now,
                 duration_ms=0,
                 error="It could not be signed, and was not sent.",
@@ -176,10 +176,10 @@ def _posting(leased: LeasedDelivery) -> tracing.Spanning:
 def _conclude(span: tracing.Span, attempt: Attempt) -> None:
     span.set(
         {
-            "bankside.outcome": attempt.verdict.value,
+            "bankside.outcome": attempt.outcome.value,
             "http.response.status_code": attempt.response_status,
         }
     )
-    if attempt.verdict is not Verdict.SUCCEEDED:
+    if attempt.outcome is not AttemptOutcome.SUCCEEDED:
         status = attempt.response_status
-        span.fail(attempt.verdict.value if status is None else str(status))
+        span.fail(attempt.outcome.value if status is None else str(status))

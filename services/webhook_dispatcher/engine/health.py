@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from services.webhook_dispatcher.ports import Attempt, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome
 from services.webhook_dispatcher.repository.endpoints import Health, OverdueDeliveries
 
 BREAKER_ATTEMPTS = 5
@@ -39,20 +39,20 @@ FAILED_OVER = timedelta(hours=24)
 
 def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) -> Health:
     """The endpoint's health after an attempt, which ended the delivery as failed when `failed_for_good`."""
-    match attempt.verdict:
-        case Verdict.SUCCEEDED:
+    match attempt.outcome:
+        case AttemptOutcome.SUCCEEDED:
             known = _timed(_succeeded(_answered(health), attempt), attempt)
-        case Verdict.REFUSED | Verdict.GONE:
+        case AttemptOutcome.REFUSED | AttemptOutcome.GONE:
             known = _timed(_answered(health), attempt)
-        case Verdict.TIMED_OUT | Verdict.UNREACHABLE | Verdict.FORBIDDEN:
+        case AttemptOutcome.TIMED_OUT | AttemptOutcome.UNREACHABLE | AttemptOutcome.FORBIDDEN:
             known = _timed(_not_reached(health, attempt), attempt)
-        case Verdict.NOT_TRIED:
+        case AttemptOutcome.NOT_TRIED:
             known = health
-    if attempt.verdict not in (Verdict.SUCCEEDED, Verdict.NOT_TRIED):
+    if attempt.outcome not in (AttemptOutcome.SUCCEEDED, AttemptOutcome.NOT_TRIED):
         known = _with_failure(known, attempt)
     if known.state is not health.state:
         known = replace(known, state_since=ended_at(attempt))
-    if failed_for_good and attempt.verdict is not Verdict.NOT_TRIED:
+    if failed_for_good and attempt.outcome is not AttemptOutcome.NOT_TRIED:
         known = replace(
             known,
             failing_since=known.failing_since or ended_at(attempt),
@@ -155,7 +155,11 @@ def _with_failure(health: Health, attempt: Attempt) -> Health:
 def _timed(health: Health, attempt: Attempt) -> Health:
     if attempt.duration_ms >= SLOW_MS:
         return health if health.is_slow else replace(health, is_slow=True)
-    answered = attempt.verdict in (Verdict.SUCCEEDED, Verdict.REFUSED, Verdict.GONE)
+    answered = attempt.outcome in (
+        AttemptOutcome.SUCCEEDED,
+        AttemptOutcome.REFUSED,
+        AttemptOutcome.GONE,
+    )
     if health.is_slow and answered and attempt.duration_ms < FAST_MS:
         return replace(health, is_slow=False)
     return health

@@ -10,7 +10,7 @@ import pytest
 
 from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC
 from services.webhook_dispatcher.adapters.poster import MAX_ANSWER_BYTES
-from services.webhook_dispatcher.ports import Verdict
+from services.webhook_dispatcher.ports import AttemptOutcome
 from tests.integration.webhooks.sending import BODY, NAME, SHORT, poster, to
 from tests.support.pace import pace
 from tests.support.receivers import (
@@ -32,30 +32,30 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
-    ("status", "verdict"),
+    ("status", "outcome"),
     [
-        (200, Verdict.SUCCEEDED),
-        (201, Verdict.SUCCEEDED),
-        (204, Verdict.SUCCEEDED),
-        (299, Verdict.SUCCEEDED),
-        (301, Verdict.REFUSED),
-        (304, Verdict.REFUSED),
-        (308, Verdict.REFUSED),
-        (400, Verdict.REFUSED),
-        (404, Verdict.REFUSED),
-        (410, Verdict.GONE),
-        (429, Verdict.REFUSED),
-        (500, Verdict.REFUSED),
-        (503, Verdict.REFUSED),
-        (599, Verdict.REFUSED),
-        (600, Verdict.REFUSED),
+        (200, AttemptOutcome.SUCCEEDED),
+        (201, AttemptOutcome.SUCCEEDED),
+        (204, AttemptOutcome.SUCCEEDED),
+        (299, AttemptOutcome.SUCCEEDED),
+        (301, AttemptOutcome.REFUSED),
+        (304, AttemptOutcome.REFUSED),
+        (308, AttemptOutcome.REFUSED),
+        (400, AttemptOutcome.REFUSED),
+        (404, AttemptOutcome.REFUSED),
+        (410, AttemptOutcome.GONE),
+        (429, AttemptOutcome.REFUSED),
+        (500, AttemptOutcome.REFUSED),
+        (503, AttemptOutcome.REFUSED),
+        (599, AttemptOutcome.REFUSED),
+        (600, AttemptOutcome.REFUSED),
     ],
 )
-async def test_the_status_decides(status: int, verdict: Verdict) -> None:
+async def test_the_outcome_follows_the_http_status(status: int, outcome: AttemptOutcome) -> None:
     async with receiver(replies(status)) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url()))
 
-    assert (attempt.verdict, attempt.response_status) == (verdict, status)
+    assert (attempt.outcome, attempt.response_status) == (outcome, status)
     assert len(endpoint.requests) == 1
 
 
@@ -137,7 +137,7 @@ async def test_what_is_kept_of_a_body_is_text_that_can_be_stored(
     async with receiver(replies(200, body)) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url()))
 
-    assert attempt.verdict is Verdict.SUCCEEDED
+    assert attempt.outcome is AttemptOutcome.SUCCEEDED
     assert attempt.response_body is not None
     assert kept is None or attempt.response_body == kept
     assert "\0" not in attempt.response_body
@@ -150,7 +150,7 @@ async def test_a_compressed_answer_is_not_expanded() -> None:
     async with receiver(answer) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url()))
 
-    assert attempt.verdict is Verdict.SUCCEEDED
+    assert attempt.outcome is AttemptOutcome.SUCCEEDED
     assert attempt.response_body is not None
     assert len(attempt.response_body) <= MAX_ANSWER_BYTES
 
@@ -161,7 +161,7 @@ async def test_an_endless_answer_is_cut_off_and_its_status_counts() -> None:
         attempt = await sender.post(to(endpoint.url()))
         again = await sender.post(to(endpoint.url()))
 
-    assert (attempt.verdict, again.verdict) == (Verdict.SUCCEEDED, Verdict.SUCCEEDED)
+    assert (attempt.outcome, again.outcome) == (AttemptOutcome.SUCCEEDED, AttemptOutcome.SUCCEEDED)
     assert attempt.response_body == "x" * MAX_ANSWER_BYTES
     assert attempt.duration_ms < 5_000
     assert endpoint.connections == 2
@@ -182,7 +182,7 @@ async def test_no_answer_is_a_timeout(answer: Answer) -> None:
         async with asyncio.timeout(STUCK_SECONDS * pace()):
             attempt = await sender.post(to(endpoint.url()))
 
-    assert attempt.verdict is Verdict.TIMED_OUT
+    assert attempt.outcome is AttemptOutcome.TIMED_OUT
     assert (attempt.response_status, attempt.response_body) == (None, None)
     assert attempt.error == "No whole answer came within 0.5 s."
 
@@ -195,7 +195,7 @@ async def test_a_trickled_answer_is_a_timeout_with_what_came_of_it(status: int) 
         async with asyncio.timeout(STUCK_SECONDS * pace()):
             attempt = await sender.post(to(endpoint.url()))
 
-    assert (attempt.verdict, attempt.response_status) == (Verdict.TIMED_OUT, status)
+    assert (attempt.outcome, attempt.response_status) == (AttemptOutcome.TIMED_OUT, status)
     assert attempt.response_body is not None
     assert set(attempt.response_body) == {"x"}
 
@@ -226,7 +226,7 @@ async def test_what_is_no_answer_says_so(answer: Answer, error: str) -> None:
     async with receiver(answer) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url()))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == error
     assert len(endpoint.requests) == 1
 
@@ -260,7 +260,9 @@ async def test_an_answer_counts_also_with_bytes_after_its_end_which_end_the_conn
 
     assert [one.response_status for one in attempts] == [status] * 2
     assert [one.response_body for one in attempts] == [body] * 2
-    assert {one.verdict for one in attempts}.isdisjoint({Verdict.UNREACHABLE, Verdict.TIMED_OUT})
+    assert {one.outcome for one in attempts}.isdisjoint(
+        {AttemptOutcome.UNREACHABLE, AttemptOutcome.TIMED_OUT}
+    )
     assert endpoint.connections == 2
 
 
@@ -277,7 +279,7 @@ async def test_an_answer_that_breaks_off_is_no_success(start: bytes) -> None:
     async with receiver(breaks_off) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url()))
 
-    assert (attempt.verdict, attempt.response_status) == (Verdict.UNREACHABLE, 200)
+    assert (attempt.outcome, attempt.response_status) == (AttemptOutcome.UNREACHABLE, 200)
     assert attempt.error == "The connection broke within the answer."
 
 
@@ -287,7 +289,7 @@ async def test_a_refused_connection_is_unreachable() -> None:
     async with poster() as sender:
         attempt = await sender.post(to(gone.url()))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == "The connection was refused."
 
 
@@ -295,7 +297,7 @@ async def test_a_name_that_does_not_resolve_is_unreachable() -> None:
     async with poster() as sender:
         attempt = await sender.post(to("https://nowhere.example.com/"))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == NOT_PUBLIC
 
 
@@ -310,7 +312,7 @@ async def test_a_certificate_for_the_name_is_accepted_and_the_name_is_told() -> 
     ):
         attempt = await sender.post(to(endpoint.url(host=NAME)))
 
-    assert attempt.verdict is Verdict.SUCCEEDED
+    assert attempt.outcome is AttemptOutcome.SUCCEEDED
     assert asked == [NAME]
     assert endpoint.requests[0].headers["host"] == f"{NAME}:{endpoint.port}"
 
@@ -319,7 +321,7 @@ async def test_a_self_signed_certificate_fails() -> None:
     async with receiver(tls=self_signed(NAME)) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url(host=NAME)))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == "The certificate is not valid: self-signed certificate."
     assert endpoint.requests == []
 
@@ -328,7 +330,7 @@ async def test_a_certificate_of_an_unknown_authority_fails() -> None:
     async with receiver(tls=Authority().serving(NAME)) as endpoint, poster() as sender:
         attempt = await sender.post(to(endpoint.url(host=NAME)))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == "The certificate is not valid: unable to get local issuer certificate."
 
 
@@ -340,7 +342,7 @@ async def test_an_expired_certificate_fails() -> None:
     ):
         attempt = await sender.post(to(endpoint.url(host=NAME)))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == "The certificate is not valid: certificate has expired."
     assert endpoint.requests == []
 
@@ -353,7 +355,7 @@ async def test_a_certificate_for_another_host_fails() -> None:
     ):
         attempt = await sender.post(to(endpoint.url(host=NAME)))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error is not None
     assert attempt.error.startswith("The certificate is not valid: Hostname mismatch")
     assert endpoint.requests == []
@@ -369,7 +371,7 @@ async def test_a_server_that_speaks_no_tls_fails() -> None:
     async with server, poster() as sender:
         attempt = await sender.post(to(f"https://{NAME}:{server.sockets[0].getsockname()[1]}/"))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert attempt.error == "No TLS session could be agreed on."
 
 
@@ -378,5 +380,5 @@ async def test_a_tls_session_that_never_begins_is_a_timeout() -> None:
         async with asyncio.timeout(STUCK_SECONDS * pace()):
             attempt = await sender.post(to(f"https://{NAME}:{endpoint.port}/"))
 
-    assert attempt.verdict is Verdict.TIMED_OUT
+    assert attempt.outcome is AttemptOutcome.TIMED_OUT
     assert attempt.error == "There was no connection within 0.3 s."

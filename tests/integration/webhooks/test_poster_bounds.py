@@ -22,7 +22,7 @@ from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_urls import CallbackPolicy
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
-from services.webhook_dispatcher.ports import Attempt, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome
 from tests.integration.webhooks.sending import HERE, NAME, SHORT, poster, to
 from tests.support.names import Names
 from tests.support.pace import pace
@@ -117,7 +117,7 @@ async def test_what_nobody_asked_for_ends_a_kept_connection(flood: bytes) -> Non
             go.set()
             await asyncio.wait_for(_until_gone(endpoint.port), 10 * pace())
 
-    assert attempt.verdict is Verdict.SUCCEEDED
+    assert attempt.outcome is AttemptOutcome.SUCCEEDED
 
 
 async def _until_gone(port: int) -> None:
@@ -154,7 +154,7 @@ def test_an_endpoint_that_ignores_the_end_of_tls_is_cut_off(begins: bool) -> Non
     attempt = uvloop.run(post())
     listening.close()
 
-    assert attempt.verdict is Verdict.TIMED_OUT
+    assert attempt.outcome is AttemptOutcome.TIMED_OUT
     assert len(ended) == 1
 
 
@@ -192,10 +192,10 @@ async def test_a_name_whose_servers_are_silent_delays_no_other() -> None:
         hung = await waiting
     gate.set()
 
-    assert attempt.verdict is Verdict.SUCCEEDED
+    assert attempt.outcome is AttemptOutcome.SUCCEEDED
     assert was_first
-    assert {(one.verdict, one.error) for one in hung} == {
-        (Verdict.TIMED_OUT, "The host name was not resolved in time.")
+    assert {(one.outcome, one.error) for one in hung} == {
+        (AttemptOutcome.TIMED_OUT, "The host name was not resolved in time.")
     }
 
 
@@ -210,7 +210,7 @@ async def test_endpoints_that_hang_delay_no_other() -> None:
         were_first = not stuck.done()
         await stuck
 
-    assert all(attempt.verdict is Verdict.SUCCEEDED for attempt in attempts)
+    assert all(attempt.outcome is AttemptOutcome.SUCCEEDED for attempt in attempts)
     assert were_first
 
 
@@ -249,7 +249,7 @@ async def test_an_endpoint_that_closes_kept_connections_costs_no_attempt() -> No
             attempts.append(await sender.post(to(endpoint.url())))
             await asyncio.wait_for(_until_gone(endpoint.port), 10 * pace())
 
-    assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 5
+    assert [attempt.outcome for attempt in attempts] == [AttemptOutcome.SUCCEEDED] * 5
 
 
 @pytest.mark.parametrize("how", ["close", "abort"])
@@ -265,7 +265,7 @@ async def test_a_post_on_a_kept_connection_that_ends_without_an_answer_is_sent_a
     async with receiver(ends_at_the_second) as endpoint, poster() as sender:
         attempts = [await sender.post(to(endpoint.url())) for _ in range(3)]
 
-    assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 3
+    assert [attempt.outcome for attempt in attempts] == [AttemptOutcome.SUCCEEDED] * 3
     assert len(endpoint.requests) == 4
 
 
@@ -280,7 +280,7 @@ async def test_a_post_is_not_sent_again_once_an_answer_has_begun() -> None:
     async with receiver(breaks_off_at_the_second) as endpoint, poster() as sender:
         _, broken = [await sender.post(to(endpoint.url())) for _ in range(2)]
 
-    assert (broken.verdict, broken.response_status) == (Verdict.UNREACHABLE, 200)
+    assert (broken.outcome, broken.response_status) == (AttemptOutcome.UNREACHABLE, 200)
     assert len(endpoint.requests) == 2
 
 
@@ -294,7 +294,7 @@ async def test_a_post_is_sent_again_once_at_most() -> None:
     async with receiver(answers_the_first) as endpoint, poster() as sender:
         _, broken = [await sender.post(to(endpoint.url())) for _ in range(2)]
 
-    assert broken.verdict is Verdict.UNREACHABLE
+    assert broken.outcome is AttemptOutcome.UNREACHABLE
     assert broken.error == "The connection broke before an answer came."
     assert (len(endpoint.requests), endpoint.connections) == (3, 2)
 
@@ -315,7 +315,7 @@ async def test_a_post_that_is_sent_again_has_no_more_time_than_another() -> None
         _, late = [await sender.post(to(endpoint.url())) for _ in range(2)]
 
     assert len(endpoint.requests) == 3
-    assert late.verdict is Verdict.TIMED_OUT
+    assert late.outcome is AttemptOutcome.TIMED_OUT
     assert late.duration_ms < 3000 * pace()
 
 
@@ -351,8 +351,8 @@ async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
         )
         gate.set()
 
-    assert hung.verdict is Verdict.TIMED_OUT
-    assert unlucky.verdict is Verdict.NOT_TRIED
+    assert hung.outcome is AttemptOutcome.TIMED_OUT
+    assert unlucky.outcome is AttemptOutcome.NOT_TRIED
     assert unlucky.error == "The host name could not be looked up yet."
     assert endpoint.requests == []
 
@@ -373,12 +373,12 @@ async def test_a_post_for_which_this_process_may_open_no_file_was_not_tried(
         names.before = lambda host: None
         sent = await sender.post(to(endpoint.url(host=NAME)))
 
-    assert (dialled.verdict, dialled.error) == (
-        Verdict.NOT_TRIED,
+    assert (dialled.outcome, dialled.error) == (
+        AttemptOutcome.NOT_TRIED,
         "No connection could be opened yet.",
     )
-    assert looked_up.verdict is Verdict.NOT_TRIED
-    assert sent.verdict is Verdict.SUCCEEDED
+    assert looked_up.outcome is AttemptOutcome.NOT_TRIED
+    assert sent.outcome is AttemptOutcome.SUCCEEDED
 
 
 async def test_a_post_for_whose_name_no_thread_starts_was_not_tried(
@@ -391,7 +391,7 @@ async def test_a_post_for_whose_name_no_thread_starts_was_not_tried(
     async with poster(names=Names({NAME: [["127.0.0.1"]]})) as sender:
         attempt = await sender.post(to(f"https://{NAME}/"))
 
-    assert attempt.verdict is Verdict.NOT_TRIED
+    assert attempt.outcome is AttemptOutcome.NOT_TRIED
 
 
 async def test_what_nobody_foresaw_is_a_failed_attempt_and_no_more() -> None:
@@ -403,7 +403,7 @@ async def test_what_nobody_foresaw_is_a_failed_attempt_and_no_more() -> None:
     async with poster(names=names) as sender:
         attempt = await sender.post(to(f"https://{NAME}/"))
 
-    assert (attempt.verdict, attempt.error) == (Verdict.UNREACHABLE, "It could not be sent.")
+    assert (attempt.outcome, attempt.error) == (AttemptOutcome.UNREACHABLE, "It could not be sent.")
 
 
 def test_a_post_shows_neither_its_body_nor_its_signature() -> None:

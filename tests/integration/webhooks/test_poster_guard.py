@@ -24,7 +24,7 @@ from services.webhook_dispatcher.engine.health import (
     PROBE_SECONDS,
     after_attempt,
 )
-from services.webhook_dispatcher.ports import Verdict
+from services.webhook_dispatcher.ports import AttemptOutcome
 from services.webhook_dispatcher.repository.endpoints import Health
 from tests.integration.webhooks.sending import NAME, poster, to
 from tests.support.names import Names
@@ -58,7 +58,7 @@ async def test_a_public_address_is_dialled_as_it_was_resolved(dialled: list[obje
     async with poster(allow="", names=names) as sender:
         attempt = await sender.post(to(f"https://{NAME}/"))
 
-    assert attempt.verdict is Verdict.UNREACHABLE
+    assert attempt.outcome is AttemptOutcome.UNREACHABLE
     assert ("1.1.1.1", 443) in dialled
     assert ("2606:4700:4700::1111", 443, 0, 0) in dialled
     assert names.asked == [NAME]
@@ -74,7 +74,9 @@ async def test_no_refused_address_behind_a_name_is_dialled(
         for name, address in led.items():
             attempt = await sender.post(to(f"https://{name}/"))
 
-            assert (attempt.verdict, attempt.error) == (Verdict.FORBIDDEN, NOT_PUBLIC), address
+            assert (attempt.outcome, attempt.error) == (AttemptOutcome.FORBIDDEN, NOT_PUBLIC), (
+                address
+            )
     assert names.asked == list(led)
     assert dialled == []
 
@@ -101,7 +103,7 @@ async def test_no_literal_address_is_dialled_in_whatever_form(dialled: list[obje
         for host in [*LITERAL_FORMS, *brackets]:
             for scheme in ("https", "http"):
                 attempt = await sender.post(to(f"{scheme}://{host}/"))
-                assert attempt.verdict is Verdict.FORBIDDEN, host
+                assert attempt.outcome is AttemptOutcome.FORBIDDEN, host
 
     assert dialled == []
 
@@ -130,7 +132,7 @@ async def test_a_resolver_that_changes_its_answer_after_the_check_wins_nothing()
         attempt = await sender.post(to(url))
 
     assert names.asked == [NAME, NAME]
-    assert attempt.verdict is Verdict.FORBIDDEN
+    assert attempt.outcome is AttemptOutcome.FORBIDDEN
     assert inside.connections == 0
 
 
@@ -144,8 +146,8 @@ async def test_what_is_dialled_comes_from_the_very_lookup_that_was_checked() -> 
             lookups_for_the_first = len(names.asked)
             second = await sender.post(to(url))
 
-    assert (first.verdict, lookups_for_the_first) == (Verdict.SUCCEEDED, 1)
-    assert second.verdict is Verdict.FORBIDDEN
+    assert (first.outcome, lookups_for_the_first) == (AttemptOutcome.SUCCEEDED, 1)
+    assert second.outcome is AttemptOutcome.FORBIDDEN
     assert (checked.connections, other.connections) == (1, 0)
 
 
@@ -186,7 +188,7 @@ async def test_a_proxy_of_the_environment_is_ignored(
         async with poster(ssl_context=authority.trusting()) as sender:
             attempts = [await sender.post(to(at.url(host=NAME))) for at in (plain, secure)]
 
-    assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 2
+    assert [attempt.outcome for attempt in attempts] == [AttemptOutcome.SUCCEEDED] * 2
     assert proxy.connections == 0
 
 
@@ -196,7 +198,7 @@ async def test_a_redirect_is_not_followed(status: int) -> None:
         endpoint.answer = replies(status, headers={"Location": inside.url()})
         attempt = await sender.post(to(endpoint.url()))
 
-    assert (attempt.verdict, attempt.response_status) == (Verdict.REFUSED, status)
+    assert (attempt.outcome, attempt.response_status) == (AttemptOutcome.REFUSED, status)
     assert attempt.error == "Redirects are not followed."
     assert inside.connections == 0
 
@@ -207,7 +209,7 @@ async def test_what_is_no_redirect_is_not_told_as_one(status: int) -> None:
         endpoint.answer = replies(status)
         attempt = await sender.post(to(endpoint.url()))
 
-    assert (attempt.verdict, attempt.response_status) == (Verdict.REFUSED, status)
+    assert (attempt.outcome, attempt.response_status) == (AttemptOutcome.REFUSED, status)
     assert attempt.error is None
 
 
@@ -217,5 +219,8 @@ async def test_plain_http_goes_to_allowed_networks_only(dialled: list[object]) -
         public = await sender.post(to(f"http://{NAME}/"))
         inside = await sender.post(to("http://inside.example.com:5000/"))
 
-    assert (public.verdict, inside.verdict) == (Verdict.FORBIDDEN, Verdict.UNREACHABLE)
+    assert (public.outcome, inside.outcome) == (
+        AttemptOutcome.FORBIDDEN,
+        AttemptOutcome.UNREACHABLE,
+    )
     assert dialled == [("10.0.0.1", 5000)]

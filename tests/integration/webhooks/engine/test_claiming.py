@@ -13,7 +13,7 @@ from uuid_utils import uuid7
 from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, IN_FLIGHT_SLOW, Slots
 from services.webhook_dispatcher.engine.claiming import Claimer
 from services.webhook_dispatcher.engine.rules import DeliverySettings
-from services.webhook_dispatcher.ports import Attempt, Post, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome, Post
 from services.webhook_dispatcher.repository import claims, deliveries, endpoints, recording
 from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, an_event
@@ -85,7 +85,7 @@ class StallingPoster:
         if len(self.posts) == 1:
             await self.let_go.wait()
         return Attempt(
-            verdict=Verdict.SUCCEEDED,
+            outcome=AttemptOutcome.SUCCEEDED,
             attempted_at=self._rig.clock(),
             duration_ms=1,
             response_status=200,

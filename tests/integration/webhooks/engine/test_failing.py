@@ -15,7 +15,7 @@ from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.attempts import NOT_TRIED_SECONDS
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, DeliverySettings
 from services.webhook_dispatcher.handlers.subscriptions import change_strays
-from services.webhook_dispatcher.ports import Attempt, Post, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome, Post
 from services.webhook_dispatcher.repository import recovery
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
@@ -69,7 +69,7 @@ class Hindered:
     async def post(self, post: Post) -> Attempt:
         self.tried += 1
         return Attempt(
-            verdict=Verdict.NOT_TRIED,
+            outcome=AttemptOutcome.NOT_TRIED,
             attempted_at=datetime.now(UTC),
             duration_ms=0,
             error="Not yet.",

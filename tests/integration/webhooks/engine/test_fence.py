@@ -14,7 +14,7 @@ from services.webhook_dispatcher.engine.claiming import LeasedDelivery
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.unavailability import Unavailability
-from services.webhook_dispatcher.ports import Attempt, Verdict
+from services.webhook_dispatcher.ports import Attempt, AttemptOutcome
 from services.webhook_dispatcher.repository import finishing
 from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 from services.webhook_dispatcher.repository.finishing import Ending
@@ -138,7 +138,7 @@ def attempted(
     to = Candidate(subscription, "t_1", "", b"", None, None, 0, False, False, 0, 1, now)
     what = Claimed(delivery, subscription, now.date(), uuid4(), 0, 0, now, None, now, b"{}")
     attempt = Attempt(
-        verdict=Verdict.SUCCEEDED,
+        outcome=AttemptOutcome.SUCCEEDED,
         attempted_at=now,
         duration_ms=1,
         response_status=200,
