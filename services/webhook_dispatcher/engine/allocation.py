@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from services.webhook_dispatcher.repository.claims import Candidate
+from services.webhook_dispatcher.repository.claims import DueSubscription
 
 IN_FLIGHT = 16
 IN_FLIGHT_SLOW = 2
@@ -57,7 +57,7 @@ class Slots:
 
 
 def allocate(
-    candidates: Sequence[Candidate],
+    subscriptions: Sequence[DueSubscription],
     tenants: Mapping[str, int],
     *,
     slots: int,
@@ -70,16 +70,16 @@ def allocate(
         slots: of this process, of which `used` are used.
     """
     capacity = {
-        candidate.subscription_id: min(candidate.due, limit_of(candidate) - candidate.in_flight)
-        for candidate in candidates
+        subscription.id: min(subscription.due, limit_of(subscription) - subscription.in_flight)
+        for subscription in subscriptions
     }
     begun: Counter[UUID] = Counter()
     having = Counter(tenants)
     share = max(1, int(slots * TENANT_SHARE))
     free = slots - used
-    free -= _go_round(candidates, capacity, begun, having, free, share)
+    free -= _go_round(subscriptions, capacity, begun, having, free, share)
     lendable = free - int(slots * KEPT_FREE)
-    _go_round(candidates, capacity, begun, having, lendable, slots)
+    _go_round(subscriptions, capacity, begun, having, lendable, slots)
     return dict(begun)
 
 
@@ -90,26 +90,26 @@ def most_due(subscriptions: int, free: int) -> int:
     return min(IN_FLIGHT, 2 * math.ceil(free / max(1, subscriptions)))
 
 
-def in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candidate]:
-    """The candidates in order of their ids, beginning after the one that was served last."""
+def in_turn(subscriptions: Sequence[DueSubscription], served_until: UUID) -> list[DueSubscription]:
+    """The subscriptions in order of their ids, beginning after the one that was served last."""
     return sorted(
-        candidates,
-        key=lambda candidate: (
-            candidate.subscription_id <= served_until,
-            candidate.subscription_id,
+        subscriptions,
+        key=lambda subscription: (
+            subscription.id <= served_until,
+            subscription.id,
         ),
     )
 
 
-def limit_of(candidate: Candidate) -> int:
+def limit_of(subscription: DueSubscription) -> int:
     """How many deliveries of the subscription may be in flight."""
-    if candidate.is_probed:
+    if subscription.is_probed:
         return IN_FLIGHT_PROBED
-    return IN_FLIGHT_SLOW if candidate.is_slow else IN_FLIGHT
+    return IN_FLIGHT_SLOW if subscription.is_slow else IN_FLIGHT
 
 
 def _go_round(
-    candidates: Sequence[Candidate],
+    subscriptions: Sequence[DueSubscription],
     capacity: dict[UUID, int],
     begun: Counter[UUID],
     having: Counter[str],
@@ -118,15 +118,15 @@ def _go_round(
 ) -> int:
     """Give out free slots one by one, in turn. Returns how many."""
     given = 0
-    turn = deque(candidates)
+    turn = deque(subscriptions)
     while turn and given < free:
-        candidate = turn.popleft()
-        key = candidate.subscription_id
-        if capacity[key] <= 0 or having[candidate.tenant] >= most_of_tenant:
+        subscription = turn.popleft()
+        key = subscription.id
+        if capacity[key] <= 0 or having[subscription.tenant] >= most_of_tenant:
             continue
         capacity[key] -= 1
         begun[key] += 1
-        having[candidate.tenant] += 1
+        having[subscription.tenant] += 1
         given += 1
-        turn.append(candidate)
+        turn.append(subscription)
     return given

@@ -101,7 +101,7 @@ class AttemptRecorder:
         self._count(batch, recorded)
         now = self._clock()
         gone = {
-            (attempted.leased.delivery.subscription_id, attempted.leased.to.generation)
+            (attempted.leased.delivery.subscription_id, attempted.leased.subscription.generation)
             for attempted in batch
             if attempted.attempt.outcome is AttemptOutcome.GONE
             and attempted.leased.delivery.id in recorded
@@ -116,7 +116,7 @@ class AttemptRecorder:
         at, retry_seconds = ended_at(attempt), self._settings.retry_seconds
         # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts. A delivery that
         # was held may be older than that when it is released.
-        begun = (delivery.created_at, delivery.released_at, attempted.leased.to.reset_at)
+        begun = (delivery.created_at, delivery.released_at, attempted.leased.subscription.reset_at)
         since = max(moment for moment in begun if moment is not None)
         age = (at - since).total_seconds()
         is_counted = attempt.outcome is not AttemptOutcome.NOT_TRIED or age > whole_seconds(
@@ -229,6 +229,6 @@ def _all_after(
 
 def _after(health: Health, attempted: AttemptedDelivery, ending: Ending) -> Health:
     """An attempt at an endpoint that was replaced since does not change the health of the new one."""
-    if health.generation != attempted.leased.to.generation:
+    if health.generation != attempted.leased.subscription.generation:
         return health
     return after_attempt(health, attempted.attempt, failed_for_good=ending.concluded == "failed")

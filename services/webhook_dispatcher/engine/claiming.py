@@ -23,7 +23,7 @@ from services.webhook_dispatcher.engine.allocation import (
 from services.webhook_dispatcher.engine.due_subscriptions import ActiveSubscriptions, Sweeps
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, DeliverySettings
 from services.webhook_dispatcher.repository import claims
-from services.webhook_dispatcher.repository.claims import Candidate, Claimed
+from services.webhook_dispatcher.repository.claims import Claimed, DueSubscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class LeasedDelivery:
     """
 
     delivery: Claimed
-    to: Candidate
+    subscription: DueSubscription
     claim: UUID
     begin_before: float
     body: bytes = field(repr=False)
@@ -77,7 +77,7 @@ class Claimer:
             due_from = await self._looked_at(connection, sweeping=sweeping)
             most = most_due(len(due_from), self._slots.free)
             found = (
-                await claims.candidates(connection, due_from, now, most_due=most)
+                await claims.due_subscriptions(connection, due_from, now, most_due=most)
                 if due_from
                 else []
             )
@@ -88,7 +88,7 @@ class Claimer:
                 used=self._slots.used,
             )
             # The probe of a half-open circuit breaker is what was put first, wherever an earlier claim ended.
-            due_from |= {one.subscription_id: claims.EVER for one in found if one.is_probed}
+            due_from |= {one.id: claims.EVER for one in found if one.is_probed}
             claimed = await self._take(connection, counts, due_from, claim, now) if counts else []
         if counts:
             self._served_until = next(reversed(counts))
@@ -97,11 +97,15 @@ class Claimer:
         if sweeping:
             until = next(reversed(due_from)) if has_more else None
             self.sweeps.note(looking_since, until, anything_waits=bool(due_from))
-        to = {candidate.subscription_id: candidate for candidate in found}
+        subscriptions = {one.id: one for one in found}
         begin_before = started + self._settings.lease_seconds - POST_SECONDS
         leased = [
             LeasedDelivery(
-                delivery, to[delivery.subscription_id], claim, begin_before, delivery.body
+                delivery,
+                subscriptions[delivery.subscription_id],
+                claim,
+                begin_before,
+                delivery.body,
             )
             for delivery in claimed
             if delivery.body is not None

@@ -116,7 +116,7 @@ class Sender:
             "delivery_attempted",
             delivery=str(delivery.id),
             event_id=message_id_of(delivery.event_id),
-            subscription=str(leased.to.subscription_id),
+            subscription=str(leased.subscription.id),
             outcome=attempt.outcome.value,
             status=attempt.response_status,
             seconds=attempt.duration_ms / 1000,
@@ -135,11 +135,11 @@ class Sender:
     async def _attempt(self, leased: LeasedDelivery) -> Attempt:
         now = self._clock()
         try:
-            post = self._signer.post(leased.to, leased.delivery.event_id, leased.body, now)
-        except (CannotOpen, WebhookSecretError) as error:
-            self._log.error(
-                "cannot_sign", subscription=str(leased.to.subscription_id), exc_info=error
+            post = self._signer.post(
+                leased.subscription, leased.delivery.event_id, leased.body, now
             )
+        except (CannotOpen, WebhookSecretError) as error:
+            self._log.error("cannot_sign", subscription=str(leased.subscription.id), exc_info=error)
             return Attempt(
                 outcome=AttemptOutcome.NOT_TRIED,
                 attempted_at=now,

@@ -112,7 +112,7 @@ class Dispatcher:
         async with self._claiming:
             claimed, again = await self._claimer.claim()
             for leased in claimed:
-                self._slots.take(leased.to.tenant)
+                self._slots.take(leased.subscription.tenant)
                 self._sender.add(leased)
         return again
 
@@ -129,5 +129,5 @@ class Dispatcher:
         return min(max(pause, 0.001), QUIET_POLL_SECONDS)
 
     def _release(self, leased: LeasedDelivery) -> None:
-        self._slots.release(leased.to.tenant)
+        self._slots.release(leased.subscription.tenant)
         self._wake.set()

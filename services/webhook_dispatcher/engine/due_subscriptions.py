@@ -21,7 +21,7 @@ from itertools import islice
 from uuid import UUID
 
 from services.webhook_dispatcher.repository import claims
-from services.webhook_dispatcher.repository.claims import Candidate, Claimed
+from services.webhook_dispatcher.repository.claims import Claimed, DueSubscription
 
 POLL_SECONDS = 0.25
 QUIET_POLL_SECONDS = 1.0
@@ -52,15 +52,15 @@ class ActiveSubscriptions:
             del self._due_since[subscription_id]
         return some
 
-    def note_found(self, found: Sequence[Candidate], claimed: Sequence[Claimed]) -> None:
-        """Note that more may be due of the candidates of a claim, from where the claim ended.
+    def note_found(self, found: Sequence[DueSubscription], claimed: Sequence[Claimed]) -> None:
+        """Note that more may be due of the subscriptions that a claim found, from where the claim ended.
 
         What became due earlier, or was passed over or given back, is found by the next sweep.
         """
         ended = {delivery.subscription_id: delivery.due_at for delivery in claimed}
-        for candidate in found:
-            subscription_id = candidate.subscription_id
-            self.note(subscription_id, ended.get(subscription_id, candidate.due_since))
+        for subscription in found:
+            subscription_id = subscription.id
+            self.note(subscription_id, ended.get(subscription_id, subscription.due_since))
 
 
 class Sweeps:

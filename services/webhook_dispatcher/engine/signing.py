@@ -12,7 +12,7 @@ from libs.contracts.sensitive import Sealer
 from libs.signing.webhook import key_of, signature_header
 from services.webhook_dispatcher.delivery_headers import headers_of, message_id_of, timestamp_of
 from services.webhook_dispatcher.ports import Post
-from services.webhook_dispatcher.repository.claims import Candidate
+from services.webhook_dispatcher.repository.claims import DueSubscription
 from services.webhook_dispatcher.signing_secrets import open_secret
 
 CACHED_KEYS: Final = 10_000
@@ -25,22 +25,24 @@ class Signer:
         self._sealer = sealer
         self._keys: LRUCache[bytes, bytes] = LRUCache(capacity)
 
-    def post(self, to: Candidate, event_id: UUID, body: bytes, now: datetime) -> Post:
+    def post(
+        self, subscription: DueSubscription, event_id: UUID, body: bytes, now: datetime
+    ) -> Post:
         """The post, with a timestamp and signature of its own.
 
         Raises:
             CannotOpen: the secret was sealed with a key that is not on the ring.
         """
         signature = signature_header(
-            self._active(to, now), message_id_of(event_id), timestamp_of(now), body
+            self._active(subscription, now), message_id_of(event_id), timestamp_of(now), body
         )
-        return Post(to.callback_url, headers_of(event_id, now, signature), body)
+        return Post(subscription.callback_url, headers_of(event_id, now, signature), body)
 
-    def _active(self, to: Candidate, now: datetime) -> list[bytes]:
-        keys = [self._key(to.subscription_id, to.secret)]
-        expires_at = to.previous_secret_expires_at
-        if to.previous_secret is not None and expires_at is not None and expires_at > now:
-            keys.append(self._key(to.subscription_id, to.previous_secret))
+    def _active(self, subscription: DueSubscription, now: datetime) -> list[bytes]:
+        keys = [self._key(subscription.id, subscription.secret)]
+        expires_at = subscription.previous_secret_expires_at
+        if subscription.previous_secret is not None and expires_at is not None and expires_at > now:
+            keys.append(self._key(subscription.id, subscription.previous_secret))
         return keys
 
     def _key(self, subscription_id: UUID, sealed: bytes) -> bytes:

@@ -50,7 +50,7 @@ _WITH_WORK = """
     SELECT subscription_id FROM with_work WHERE subscription_id IS NOT NULL LIMIT $2
     """
 # Deliveries in flight are counted once, and looked up in a JSON object: a join would compare each row with each.
-_CANDIDATES = """
+_DUE_SUBSCRIPTIONS = """
     WITH busy AS MATERIALIZED (
         SELECT jsonb_object_agg(subscription_id, count) AS counts FROM (
             SELECT subscription_id, count(*) AS count FROM delivery WHERE claim IS NOT NULL GROUP BY subscription_id
@@ -110,7 +110,7 @@ _DROP = "DELETE FROM delivery WHERE id = ANY($1) AND claim = $2"
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class DueSubscription:
     """A subscription that has due deliveries.
 
     Args:
@@ -123,7 +123,7 @@ class Candidate:
         reset_at: when its endpoint began anew: as the subscription became active, or got another URL.
     """
 
-    subscription_id: UUID
+    id: UUID
     tenant: str
     callback_url: str
     secret: bytes = field(repr=False)
@@ -176,13 +176,13 @@ async def with_work(connection: asyncpg.Connection, *, after: UUID) -> list[UUID
     return [subscription_id for (subscription_id,) in rows]
 
 
-async def candidates(
+async def due_subscriptions(
     connection: asyncpg.Connection,
     due_from: Mapping[UUID, datetime],
     now: datetime,
     *,
     most_due: int,
-) -> list[Candidate]:
+) -> list[DueSubscription]:
     """Those of the subscriptions to which something may be delivered now.
 
     Args:
@@ -190,9 +190,9 @@ async def candidates(
         most_due: up to this number, due deliveries of each are counted.
     """
     rows = await connection.fetch(
-        _CANDIDATES, list(due_from), list(due_from.values()), now, most_due
+        _DUE_SUBSCRIPTIONS, list(due_from), list(due_from.values()), now, most_due
     )
-    return [Candidate(*row) for row in rows]
+    return [DueSubscription(*row) for row in rows]
 
 
 async def take(
@@ -210,7 +210,7 @@ async def take(
     Leases go by the database's clock, since clocks of processes differ, and begin with this statement.
 
     Args:
-        due_from: as in `candidates`.
+        due_from: as in `due_subscriptions`.
     """
     rows = await connection.fetch(
         _TAKE,

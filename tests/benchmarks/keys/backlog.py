@@ -85,7 +85,7 @@ class _Backlog:
         now = datetime.now(UTC)
         async with claims.claiming(self.database) as connection:
             due_from = await self._looked_at(connection)
-            found = await claims.candidates(
+            found = await claims.due_subscriptions(
                 connection, due_from, now, most_due=most_due(len(due_from), AT_ONCE)
             )
             counts = allocate(in_turn(found, self._served_until), {}, slots=AT_ONCE, used=0)
@@ -99,8 +99,8 @@ class _Backlog:
             )
         until = {delivery.subscription_id: delivery.due_at for delivery in claimed}
         self._active = {
-            candidate.subscription_id: until.get(candidate.subscription_id, candidate.due_since)
-            for candidate in found
+            subscription.id: until.get(subscription.id, subscription.due_since)
+            for subscription in found
         }
         self._served_until = next(reversed(counts))
         return claimed

@@ -9,7 +9,7 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from services.webhook_dispatcher.engine.signing import Signer
-from services.webhook_dispatcher.repository.claims import Candidate
+from services.webhook_dispatcher.repository.claims import DueSubscription
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from tests.integration.webhooks.sending import poster
 from tests.support.receivers import Received, receiver
@@ -34,15 +34,15 @@ def verifies(secret: str, request: Received) -> bool:
 async def test_a_delivery_is_verified_by_each_active_secret_and_by_no_other(
     overlap: timedelta, by_the_old_one: bool
 ) -> None:
-    ring, subscription, now = a_keyring(), uuid4(), datetime.now(UTC)
+    ring, subscription_id, now = a_keyring(), uuid4(), datetime.now(UTC)
     new, old, foreign = new_secret(), new_secret(), new_secret()
     async with receiver() as endpoint, poster() as sender:
-        candidate = Candidate(
-            subscription_id=subscription,
+        subscription = DueSubscription(
+            id=subscription_id,
             tenant="t",
             callback_url=endpoint.url(),
-            secret=seal_secret(ring, subscription, new),
-            previous_secret=seal_secret(ring, subscription, old),
+            secret=seal_secret(ring, subscription_id, new),
+            previous_secret=seal_secret(ring, subscription_id, old),
             previous_secret_expires_at=now + overlap,
             generation=0,
             is_probed=False,
@@ -51,7 +51,7 @@ async def test_a_delivery_is_verified_by_each_active_secret_and_by_no_other(
             due=1,
             due_since=now,
         )
-        await sender.post(Signer(ring).post(candidate, uuid4(), BODY, now))
+        await sender.post(Signer(ring).post(subscription, uuid4(), BODY, now))
 
     (request,) = endpoint.requests
     assert request.body == BODY

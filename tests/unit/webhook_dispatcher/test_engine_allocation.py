@@ -9,19 +9,19 @@ from uuid import UUID
 import pytest
 
 from services.webhook_dispatcher.engine.allocation import allocate, in_turn, most_due
-from services.webhook_dispatcher.repository.claims import Candidate
+from services.webhook_dispatcher.repository.claims import DueSubscription
 
 
-def candidate(
+def subscription(
     number: int,
     *,
     tenant: str | None = None,
     due: int = 16,
     in_flight: int = 0,
     **traits: bool,
-) -> Candidate:
-    return Candidate(
-        subscription_id=UUID(int=number),
+) -> DueSubscription:
+    return DueSubscription(
+        id=UUID(int=number),
         tenant=tenant or f"t_{number}",
         callback_url="",
         secret=b"",
@@ -38,11 +38,11 @@ def candidate(
 
 def test_a_subscription_has_sixteen_in_flight_two_when_slow_one_when_probed() -> None:
     found = [
-        candidate(1),
-        candidate(2, is_slow=True),
-        candidate(3, is_slow=True, is_probed=True),
-        candidate(4, due=3),
-        candidate(5, in_flight=15),
+        subscription(1),
+        subscription(2, is_slow=True),
+        subscription(3, is_slow=True, is_probed=True),
+        subscription(4, due=3),
+        subscription(5, in_flight=15),
     ]
 
     begun = allocate(found, {}, slots=256, used=0)
@@ -52,16 +52,16 @@ def test_a_subscription_has_sixteen_in_flight_two_when_slow_one_when_probed() ->
 
 def test_one_that_is_full_gets_none() -> None:
     found = [
-        candidate(1, in_flight=16),
-        candidate(2, in_flight=2, is_slow=True),
-        candidate(3, in_flight=1, is_probed=True),
+        subscription(1, in_flight=16),
+        subscription(2, in_flight=2, is_slow=True),
+        subscription(3, in_flight=1, is_probed=True),
     ]
 
     assert allocate(found, {}, slots=256, used=0) == {}
 
 
 def test_slots_go_round_the_subscriptions_in_turn() -> None:
-    found = [candidate(n) for n in range(1, 9)]
+    found = [subscription(n) for n in range(1, 9)]
 
     begun = allocate(found, {}, slots=100, used=90)
 
@@ -69,17 +69,17 @@ def test_slots_go_round_the_subscriptions_in_turn() -> None:
 
 
 def test_a_tenant_gets_a_quarter_of_the_slots_while_others_wait() -> None:
-    crowd = [candidate(n, tenant="crowd") for n in range(1, 21)]
-    others = [candidate(n) for n in range(21, 33)]
+    crowd = [subscription(n, tenant="crowd") for n in range(1, 21)]
+    others = [subscription(n) for n in range(21, 33)]
 
     begun = allocate([*crowd, *others], {"crowd": 10}, slots=256, used=10)
 
-    assert sum(begun.get(one.subscription_id, 0) for one in crowd) == 64 - 10
+    assert sum(begun.get(one.id, 0) for one in crowd) == 64 - 10
     assert sum(begun.values()) == 256 - 10
 
 
 def test_what_others_leave_over_is_lent_but_for_the_last_quarter() -> None:
-    crowd = [candidate(n, tenant="crowd") for n in range(1, 21)]
+    crowd = [subscription(n, tenant="crowd") for n in range(1, 21)]
 
     begun = allocate(crowd, {}, slots=256, used=0)
 
@@ -88,13 +88,13 @@ def test_what_others_leave_over_is_lent_but_for_the_last_quarter() -> None:
 
 
 def test_the_last_quarter_is_there_for_another_tenant() -> None:
-    begun = allocate([candidate(1)], {"crowd": 192}, slots=256, used=192)
+    begun = allocate([subscription(1)], {"crowd": 192}, slots=256, used=192)
 
     assert begun == {UUID(int=1): 16}
 
 
 def test_every_subscription_has_its_turn_when_one_slot_is_free_at_a_time() -> None:
-    found = [candidate(number) for number in range(1, 41)]
+    found = [subscription(number) for number in range(1, 41)]
     Random(4).shuffle(found)
     served, last = [], UUID(int=0)
 

@@ -229,8 +229,8 @@ async def test_claims_begin_where_they_are_told_to(rig: Rig) -> None:
     since = now - timedelta(minutes=30)
 
     async with claims.claiming(rig.database) as connection:
-        found = await claims.candidates(connection, {subscription: since}, now, most_due=16)
-        all_found = await claims.candidates(
+        found = await claims.due_subscriptions(connection, {subscription: since}, now, most_due=16)
+        all_found = await claims.due_subscriptions(
             connection, {subscription: claims.EVER}, now, most_due=16
         )
         taken = await claims.take(

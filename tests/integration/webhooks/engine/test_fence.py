@@ -16,7 +16,7 @@ from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.ports import Attempt, AttemptOutcome
 from services.webhook_dispatcher.repository import finishing
-from services.webhook_dispatcher.repository.claims import Candidate, Claimed
+from services.webhook_dispatcher.repository.claims import Claimed, DueSubscription
 from services.webhook_dispatcher.repository.finishing import Ending
 from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, claimed
@@ -135,7 +135,7 @@ def attempted(
     rig: Rig, subscription: UUID, delivery: UUID, claim: UUID, answer: str
 ) -> AttemptedDelivery:
     now = rig.clock()
-    to = Candidate(subscription, "t_1", "", b"", None, None, 0, False, False, 0, 1, now)
+    to = DueSubscription(subscription, "t_1", "", b"", None, None, 0, False, False, 0, 1, now)
     what = Claimed(delivery, subscription, now.date(), uuid4(), 0, 0, now, None, now, b"{}")
     attempt = Attempt(
         outcome=AttemptOutcome.SUCCEEDED,
