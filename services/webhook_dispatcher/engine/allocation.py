@@ -18,7 +18,7 @@ from services.webhook_dispatcher.repository.claims import DueSubscription
 
 IN_FLIGHT = 16
 IN_FLIGHT_SLOW = 2
-IN_FLIGHT_PROBED = 1
+IN_FLIGHT_HALF_OPEN = 1
 TENANT_SHARE = 0.25
 KEPT_FREE = 0.25
 
@@ -103,8 +103,8 @@ def in_turn(subscriptions: Sequence[DueSubscription], served_until: UUID) -> lis
 
 def limit_of(subscription: DueSubscription) -> int:
     """How many deliveries of the subscription may be in flight."""
-    if subscription.is_probed:
-        return IN_FLIGHT_PROBED
+    if subscription.is_half_open:
+        return IN_FLIGHT_HALF_OPEN
     return IN_FLIGHT_SLOW if subscription.is_slow else IN_FLIGHT
 
 

@@ -88,7 +88,7 @@ class Claimer:
                 used=self._slots.used,
             )
             # The probe of a half-open circuit breaker is what was put first, wherever an earlier claim ended.
-            due_from |= {one.id: claims.EVER for one in found if one.is_probed}
+            due_from |= {one.id: claims.EVER for one in found if one.is_half_open}
             claimed = await self._take(connection, counts, due_from, claim, now) if counts else []
         if counts:
             self._served_until = next(reversed(counts))

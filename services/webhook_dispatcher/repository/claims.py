@@ -57,7 +57,7 @@ _DUE_SUBSCRIPTIONS = """
         ) AS counted
     )
     SELECT s.id, s.tenant, s.callback_url, s.secret, s.previous_secret, s.previous_secret_expires_at, s.generation,
-        e.open_until IS NOT NULL AS is_probed, coalesce(e.is_slow, false) AS is_slow, under_way.count AS in_flight,
+        e.open_until IS NOT NULL AS is_half_open, coalesce(e.is_slow, false) AS is_slow, under_way.count AS in_flight,
         due.count AS due, due.since AS due_since, e.reset_at
     FROM unnest($1::uuid[], $2::timestamptz[]) AS w (id, due_from)
     JOIN subscription s ON s.id = w.id
@@ -116,7 +116,7 @@ class DueSubscription:
     Args:
         secret: sealed, as is `previous_secret`.
         generation: of its endpoint; an attempt changes the health of this generation only.
-        is_probed: its circuit breaker is half-open, and lets one attempt through.
+        is_half_open: its circuit breaker is half-open, and lets one attempt through.
         in_flight: its deliveries in flight, of all processes.
         due: its due deliveries, counted up to a given number.
         due_since: when the first of them became due.
@@ -130,7 +130,7 @@ class DueSubscription:
     previous_secret: bytes | None = field(repr=False)
     previous_secret_expires_at: datetime | None
     generation: int
-    is_probed: bool
+    is_half_open: bool
     is_slow: bool
     in_flight: int
     due: int

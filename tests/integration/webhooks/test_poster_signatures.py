@@ -45,7 +45,7 @@ async def test_a_delivery_is_verified_by_each_active_secret_and_by_no_other(
             previous_secret=seal_secret(ring, subscription_id, old),
             previous_secret_expires_at=now + overlap,
             generation=0,
-            is_probed=False,
+            is_half_open=False,
             is_slow=False,
             in_flight=0,
             due=1,

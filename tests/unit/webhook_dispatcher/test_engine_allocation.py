@@ -28,7 +28,7 @@ def subscription(
         previous_secret=None,
         previous_secret_expires_at=None,
         generation=0,
-        is_probed=traits.get("is_probed", False),
+        is_half_open=traits.get("is_half_open", False),
         is_slow=traits.get("is_slow", False),
         in_flight=in_flight,
         due=due,
@@ -36,11 +36,11 @@ def subscription(
     )
 
 
-def test_a_subscription_has_sixteen_in_flight_two_when_slow_one_when_probed() -> None:
+def test_a_subscription_has_sixteen_in_flight_two_when_slow_one_when_half_open() -> None:
     found = [
         subscription(1),
         subscription(2, is_slow=True),
-        subscription(3, is_slow=True, is_probed=True),
+        subscription(3, is_slow=True, is_half_open=True),
         subscription(4, due=3),
         subscription(5, in_flight=15),
     ]
@@ -54,7 +54,7 @@ def test_one_that_is_full_gets_none() -> None:
     found = [
         subscription(1, in_flight=16),
         subscription(2, in_flight=2, is_slow=True),
-        subscription(3, in_flight=1, is_probed=True),
+        subscription(3, in_flight=1, is_half_open=True),
     ]
 
     assert allocate(found, {}, slots=256, used=0) == {}
