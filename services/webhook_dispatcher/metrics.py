@@ -28,7 +28,7 @@ DUE = Gauge(
 IN_FLIGHT = Gauge("bankside_webhook_in_flight", "Deliveries that are claimed, of all replicas.")
 OLDEST_DUE_SECONDS = Gauge(
     "bankside_webhook_oldest_due_seconds",
-    "How long the oldest due delivery has been due; 0 when none is. A dead endpoint's wait too.",
+    "How long the oldest due delivery has been due, of failing endpoints too; 0 when none is.",
 )
 ATTEMPTS = Counter(
     "bankside_webhook_attempts", "Attempts that were recorded, by verdict.", ["verdict"]
@@ -60,7 +60,8 @@ CLAIMS_LOST = Counter(
 )
 LEASES_EXPIRED = Counter("bankside_webhook_leases_expired", "Leases that ended unfinished.")
 MADE_UNAVAILABLE = Counter(
-    "bankside_webhook_made_unavailable", "Subscriptions given up on, by dead endpoints or 410."
+    "bankside_webhook_made_unavailable",
+    "Subscriptions that became unavailable: their endpoint failed for days, or answered 410.",
 )
 EVENT_DAYS_KEPT = Counter(
     "bankside_webhook_event_days_kept",

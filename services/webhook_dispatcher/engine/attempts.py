@@ -15,7 +15,11 @@ from libs.persistence.engine import Database
 from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
-from services.webhook_dispatcher.engine.health import after_attempt, ended_at, may_be_dead
+from services.webhook_dispatcher.engine.health import (
+    after_attempt,
+    ended_at,
+    may_become_unavailable,
+)
 from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.schedule import (
     Random,
@@ -100,16 +104,18 @@ class AttemptRecorder:
         recorded, known = await until_available("finish", lambda: self._commit(batch, endings))
         self._count(batch, recorded)
         now = self._clock()
-        gone = {
+        replies_of_410 = {
             (attempted.leased.delivery.subscription_id, attempted.leased.subscription.generation)
             for attempted in batch
             if attempted.attempt.outcome is AttemptOutcome.GONE
             and attempted.leased.delivery.id in recorded
         }
         for subscription_id, health in known.items():
-            is_gone = (subscription_id, health.generation) in gone
-            if is_gone or may_be_dead(health, now):
-                await self._unavailability.consider(subscription_id, health, is_gone=is_gone)
+            answered_410 = (subscription_id, health.generation) in replies_of_410
+            if answered_410 or may_become_unavailable(health, now):
+                await self._unavailability.consider(
+                    subscription_id, health, answered_410=answered_410
+                )
 
     def _ending(self, attempted: AttemptedDelivery) -> Ending:
         attempt, delivery = attempted.attempt, attempted.leased.delivery

@@ -1,18 +1,20 @@
-"""The rules of an endpoint's health (interface §8): its circuit breaker, whether it is slow, whether it is dead.
+"""The rules of an endpoint's health (interface §8): its circuit breaker, whether it is slow, and when its
+subscription becomes unavailable.
 
 - *Circuit breaker.* It opens for 30 s after 5 attempts in a row that timed out or did not reach the endpoint. Then it
   is half-open: one attempt at a time probes the endpoint. A probe that fails opens it for twice as long as the last
   time, 10 minutes at most. Any answer, of any status, closes it. Attempts that were under way when it opened do not
   change it. While it is open, no attempts are made, and deliveries wait.
 - *Slow* is an endpoint from an attempt of 5 s or more, answered or not, until an attempt is answered within 2 s.
-- *Dead* is an endpoint without a success for 5 days, and with at least 10 failed events over at least 24 hours. While
-  the circuit breaker is open few attempts are made, and events seldom fail for good: an event that has been due for as
-  long as a whole schedule, and for a day, counts as failed too.
+- *Unavailable* becomes a subscription whose endpoint is without a success for 5 days, and has at least 10 failed events
+  over at least 24 hours. While the circuit breaker is open few attempts are made, and events seldom fail for good: an
+  event that has been due for as long as a whole schedule, and for a day, counts as failed too.
 - An address that is forbidden counts as one that was not reached: a subscriber must not see by the pauses, or by the
   end of the subscription, which names the internal network has.
-- An attempt that was not made for a reason of our own changes nothing, and is none of the schedule: it is tried again
-  after half a minute, or a twentieth of the delivery's age up to ten minutes, for as long as a whole schedule lasts.
-  The age counts from the endpoint's reset, or from the release of a delivery that was held, where that is later.
+- An attempt that was not made for a reason of our own changes nothing, and does not count towards the retry schedule:
+  it is made again after half a minute, or a twentieth of the delivery's age up to ten minutes, for as long as a whole
+  schedule lasts. The age counts from the endpoint's reset, or from the release of a delivery that was held, where that
+  is later.
 """
 
 from __future__ import annotations
@@ -65,14 +67,14 @@ def ended_at(attempt: Attempt) -> datetime:
     return attempt.attempted_at + timedelta(milliseconds=attempt.duration_ms)
 
 
-def may_be_dead(health: Health, now: datetime) -> bool:
-    """Whether `is_dead` may be true, as far as the health alone shows."""
+def may_become_unavailable(health: Health, now: datetime) -> bool:
+    """Whether `should_become_unavailable` may be true, as far as the health alone shows."""
     failing = health.failed_events > 0 or health.open_until is not None
     return failing and not _succeeded_lately(health.last_success_at, now)
 
 
-def is_dead(health: Health, overdue: OverdueDeliveries, now: datetime) -> bool:
-    """Whether the endpoint is dead, by the rule above.
+def should_become_unavailable(health: Health, overdue: OverdueDeliveries, now: datetime) -> bool:
+    """Whether the endpoint's subscription becomes unavailable, by the rule above.
 
     Args:
         overdue: the deliveries that were due before `overdue_before`, up to `FAILED_EVENTS`.

@@ -90,7 +90,7 @@ async def run_engine(
             process.background("webhook-metrics", measure_for_ever(database, clock)),
             process.background("webhook-upkeep", upkeep.keep_for_ever()),
             process.background("webhook-expired-leases", upkeep.free_leases_for_ever()),
-            process.background("webhook-dead-endpoints", unavailability.look_for_ever()),
+            process.background("webhook-failing-endpoints", unavailability.look_for_ever()),
             process.background("webhook-holding", unavailability.hold_for_ever()),
             process.background("webhook-attempts", recorder.run()),
             process.background("webhook-dispatcher", dispatcher.run()),

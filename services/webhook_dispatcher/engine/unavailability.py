@@ -1,10 +1,10 @@
-"""Making subscriptions unavailable: those whose endpoint is dead, or answered 410.
+"""Making subscriptions unavailable: those whose endpoint has failed for days, or answered 410.
 
 Deliveries of an unavailable subscription are held, and `recover` sends them. An event about it goes to the subscriber's
 other subscriptions.
 
 Recording attempts waits only until an endpoint that answered 410 is sent nothing more. Background tasks find out which
-endpoints are dead, and hold the pending deliveries, which may be millions.
+endpoints have failed for days, and hold the pending deliveries, which may be millions.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.health import (
     FAILED_EVENTS,
-    is_dead,
-    may_be_dead,
+    may_become_unavailable,
     overdue_before,
+    should_become_unavailable,
 )
 from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.schedule import whole_seconds
@@ -66,19 +66,20 @@ class Unavailability:
         self._any_strays = asyncio.Event()
         self._log = structlog.get_logger("webhooks")
 
-    async def consider(self, subscription_id: UUID, health: Health, *, is_gone: bool) -> None:
-        """Make the subscription unavailable, at once if its endpoint `is_gone` (410), or soon if it is dead.
+    async def consider(self, subscription_id: UUID, health: Health, *, answered_410: bool) -> None:
+        """Make the subscription unavailable, at once if its endpoint `answered_410`, or soon if the endpoint has
+        failed for days (`health.py`).
 
         Nothing happens when the endpoint was replaced since `health` was read.
         """
-        if is_gone:
-            await self._give_up(subscription_id, health, is_gone=True)
+        if answered_410:
+            await self._make_unavailable(subscription_id, health, answered_410=True)
         else:
             self._suspects.add(subscription_id)
             self._any_suspect.set()
 
     async def look_for_ever(self) -> NoReturn:
-        """Find out which endpoints are dead. Each is looked at once in `LOOK_SECONDS` at most."""
+        """Find out which endpoints have failed for days. Each is looked at once in `LOOK_SECONDS` at most."""
         while True:
             await self._any_suspect.wait()
             await self._look()
@@ -89,8 +90,8 @@ class Unavailability:
         self._any_suspect.clear()
         known = await until_available("look", lambda: self._healths(suspects))
         for subscription_id, health in known.items():
-            if may_be_dead(health, self._clock()):
-                await self._give_up(subscription_id, health, is_gone=False)
+            if may_become_unavailable(health, self._clock()):
+                await self._make_unavailable(subscription_id, health, answered_410=False)
 
     async def _healths(self, suspects: Collection[UUID]) -> dict[UUID, Health]:
         async with self._database.driver() as connection:
@@ -103,23 +104,27 @@ class Unavailability:
             self._any_strays.clear()
             await until_available("hold", self.change_strays)
 
-    async def _give_up(self, subscription_id: UUID, health: Health, *, is_gone: bool) -> None:
+    async def _make_unavailable(
+        self, subscription_id: UUID, health: Health, *, answered_410: bool
+    ) -> None:
         if await until_available(
             "unavailable",
-            lambda: self._make_unavailable(subscription_id, health, is_gone=is_gone),
+            lambda: self._record_unavailable(subscription_id, health, answered_410=answered_410),
         ):
             self._log.warning("subscription_unavailable", subscription=str(subscription_id))
             MADE_UNAVAILABLE.inc()
             self._wake()
             self._any_strays.set()
 
-    async def _make_unavailable(
-        self, subscription_id: UUID, health: Health, *, is_gone: bool
+    async def _record_unavailable(
+        self, subscription_id: UUID, health: Health, *, answered_410: bool
     ) -> bool:
         now = self._clock()
         await self._partitions.ensure("event", {datetime.now(UTC).date()})
         async with self._database.transaction() as connection:
-            if not is_gone and not await self._is_dead(connection, subscription_id, now):
+            if not answered_410 and not await self._should_become_unavailable(
+                connection, subscription_id, now
+            ):
                 return False
             record = await subscriptions.make_unavailable(
                 connection, subscription_id, health.generation, now
@@ -133,7 +138,7 @@ class Unavailability:
         crash_point("webhook_dispatcher.given_up")
         return True
 
-    async def _is_dead(
+    async def _should_become_unavailable(
         self, connection: AsyncConnection, subscription_id: UUID, now: datetime
     ) -> bool:
         """By the endpoint's row as it is now, since a success may have been recorded after the look. The subscription's
@@ -147,7 +152,7 @@ class Unavailability:
             due_before=overdue_before(now, self._whole_schedule),
             most=FAILED_EVENTS,
         )
-        return any(is_dead(one.health, overdue, now) for one in known)
+        return any(should_become_unavailable(one.health, overdue, now) for one in known)
 
     async def change_strays(self) -> None:
         """Change all strays of disabled, unavailable and deleted subscriptions, also those that a process left when it

@@ -113,7 +113,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class OverdueDeliveries:
-    """What the rule of dead endpoints needs beside the health.
+    """What decides, beside the health, whether the subscription becomes unavailable.
 
     Args:
         known_since: when the subscription was created, or its endpoint was replaced.

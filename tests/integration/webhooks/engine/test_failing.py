@@ -336,21 +336,21 @@ async def test_an_answer_closes_the_breaker_and_everything_that_waited_is_delive
 
 
 async def nine_fail(rig: Rig, subscription_id: UUID, settings: DeliverySettings) -> None:
-    """Nine events fail in a process that then ends: one that goes on may be about to look whether the endpoint is dead,
-    and would count a tenth event, which is due and not attempted yet, as failed.
+    """Nine events fail in a process that then ends: one that goes on may be about to look whether the endpoint has
+    failed for days, and would count a tenth event, which is due and not attempted yet, as failed.
     """
     async with rig.engine(settings) as publisher:
         await publisher.publish([an_event(n) for n in range(9)])
         await eventually("nine failed", lambda: attempted(rig, subscription_id, 9))
 
 
-async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
+async def test_the_subscription_of_an_endpoint_that_has_failed_for_days_becomes_unavailable(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unavailability, "LOOK_SECONDS", 0.1)
-    subscription = await rig.subscribe("/dead", event_type="*")
+    subscription = await rig.subscribe("/failing", event_type="*")
     await rig.subscribe("/other", event_type="webhook_subscription")
-    rig.receiver.statuses["/dead"] = 500
+    rig.receiver.statuses["/failing"] = 500
     settings = DeliverySettings(retry_seconds=())
 
     await nine_fail(rig, subscription, settings)

@@ -88,9 +88,9 @@ async def test_timeouts_at_the_url_before_do_not_open_the_breaker_of_the_new_one
     assert (endpoint.unreachable_in_a_row, endpoint.open_until) == (0, None)
 
 
-@pytest.mark.parametrize("is_gone", [True, False])
+@pytest.mark.parametrize("answered_410", [True, False])
 async def test_what_was_learned_of_the_endpoint_before_gives_up_no_other(
-    rig: Rig, is_gone: bool
+    rig: Rig, answered_410: bool
 ) -> None:
     partitions, settings = Partitions(rig.database), DeliverySettings()
     unavailability = Unavailability(rig.database, partitions, settings, rig.clock, lambda: None)
@@ -103,6 +103,6 @@ async def test_what_was_learned_of_the_endpoint_before_gives_up_no_other(
         health = (await endpoints.read(connection, [subscription]))[subscription]
 
     await another_url(rig, subscription)
-    await unavailability.consider(subscription, health, is_gone=is_gone)
+    await unavailability.consider(subscription, health, answered_410=answered_410)
 
     assert await rig.status(subscription) == "active"

@@ -1,4 +1,4 @@
-"""To give up on one subscription costs the others nothing; and a new URL has as much time as a new subscription."""
+"""A subscription that becomes unavailable costs the others nothing; a new URL has as much time as a new one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.errors import OutcomePending
 from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.engine import unavailability
-from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
+from services.webhook_dispatcher.engine.health import (
+    FAILED_EVENTS,
+    NO_SUCCESS,
+    should_become_unavailable,
+)
 from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.handlers import subscriptions as handlers
 from services.webhook_dispatcher.repository import (
@@ -37,7 +41,7 @@ async def all_held(rig: Rig, subscription_id: UUID) -> bool:
     return {row.state for row in await rig.deliveries(subscription_id)} == {"held"}
 
 
-async def test_what_is_pending_of_a_subscription_that_is_given_up_holds_up_nobody(
+async def test_holding_the_deliveries_of_an_unavailable_subscription_does_not_delay_the_others(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone = await rig.subscribe("/gone", tenant="t_1")
@@ -141,15 +145,15 @@ async def test_a_success_that_is_recorded_after_the_look_keeps_the_subscription_
         return known
 
     async def looked(times: int) -> bool:
-        await giving_up.consider(subscription, Health(), is_gone=False)
+        await making_unavailable.consider(subscription, Health(), answered_410=False)
         return len(looks) >= times
 
     monkeypatch.setattr(endpoints, "read", read_before_a_success)
     monkeypatch.setattr(unavailability, "LOOK_SECONDS", 0.0)
-    giving_up = unavailability.Unavailability(
+    making_unavailable = unavailability.Unavailability(
         rig.database, partitions, DeliverySettings(), rig.clock, lambda: None
     )
-    looking = asyncio.create_task(giving_up.look_for_ever())
+    looking = asyncio.create_task(making_unavailable.look_for_ever())
     try:
         # The second look begins after the first has ended.
         await eventually("looked at twice", lambda: looked(2))
@@ -232,5 +236,5 @@ async def test_a_new_url_of_an_old_subscription_has_five_days_for_its_first_succ
         )
 
     soon, later = rig.clock() + timedelta(days=2), rig.clock() + NO_SUCCESS
-    assert not is_dead(failing, known, soon)
-    assert is_dead(failing, known, later)
+    assert not should_become_unavailable(failing, known, soon)
+    assert should_become_unavailable(failing, known, later)

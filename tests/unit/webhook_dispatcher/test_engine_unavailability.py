@@ -1,4 +1,4 @@
-"""When an endpoint is taken for dead."""
+"""When a subscription becomes unavailable because its endpoint fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import Any
 
 import pytest
 
-from services.webhook_dispatcher.engine.health import is_dead, may_be_dead, overdue_before
+from services.webhook_dispatcher.engine.health import (
+    may_become_unavailable,
+    overdue_before,
+    should_become_unavailable,
+)
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
 from services.webhook_dispatcher.engine.schedule import whole_seconds
 from services.webhook_dispatcher.repository.endpoints import Health, OverdueDeliveries
@@ -41,10 +45,12 @@ def test_a_delivery_is_overdue_after_a_whole_schedule_and_no_sooner_than_after_a
     assert before == NOW - timedelta(hours=hours)
 
 
-def test_ten_failed_events_over_a_day_without_success_for_five_make_an_endpoint_dead() -> None:
-    assert may_be_dead(failing(), NOW)
-    assert is_dead(failing(), overdue(), NOW)
-    assert is_dead(failing(last_success_at=None), overdue(timedelta(days=5)), NOW)
+def test_ten_failed_events_over_a_day_without_success_for_five_make_a_subscription_unavailable() -> (
+    None
+):
+    assert may_become_unavailable(failing(), NOW)
+    assert should_become_unavailable(failing(), overdue(), NOW)
+    assert should_become_unavailable(failing(last_success_at=None), overdue(timedelta(days=5)), NOW)
 
 
 @pytest.mark.parametrize(
@@ -55,20 +61,20 @@ def test_ten_failed_events_over_a_day_without_success_for_five_make_an_endpoint_
         failing(failed_events=9),
     ],
 )
-def test_anything_less_does_not(health: Health) -> None:
-    assert not is_dead(health, overdue(), NOW)
+def test_a_subscription_one_step_below_a_limit_stays_active(health: Health) -> None:
+    assert not should_become_unavailable(health, overdue(), NOW)
 
 
 def test_an_endpoint_that_never_succeeded_has_five_days_from_its_subscription() -> None:
     young = overdue(timedelta(days=5) - seconds(1))
 
-    assert not is_dead(failing(last_success_at=None), young, NOW)
+    assert not should_become_unavailable(failing(last_success_at=None), young, NOW)
 
 
 def test_events_that_wait_behind_the_breaker_for_a_whole_schedule_count_as_failed() -> None:
     waiting = Health(last_success_at=NOW - timedelta(days=6), open_until=NOW)
 
-    assert may_be_dead(waiting, NOW)
-    assert is_dead(waiting, overdue(count=10), NOW)
-    assert not is_dead(waiting, overdue(count=9), NOW)
+    assert may_become_unavailable(waiting, NOW)
+    assert should_become_unavailable(waiting, overdue(count=10), NOW)
+    assert not should_become_unavailable(waiting, overdue(count=9), NOW)
     assert whole_seconds(RETRY_SECONDS) > timedelta(hours=24).total_seconds()
