@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
+
+LONGEST_RETRY_AFTER: Final = timedelta(hours=10)
+"""The longest pause that an answer can ask for by Retry-After (interface §8): one that asks for more gets this."""
 
 
 class AttemptOutcome(StrEnum):
@@ -44,8 +47,8 @@ class Attempt:
         duration_ms: 0 when the name has no address that deliveries may go to.
         error: a short sentence without addresses of ours; None when the answer speaks for itself.
         response_body: at most 16 KiB, as text; what is not UTF-8 is replaced, NUL too.
-        retry_after: when the answer (429, 503) asks to be tried again, at most 10 h later; None when it does not, or
-            says nothing usable.
+        retry_after: when the answer (429, 503) asks to be tried again, at most `LONGEST_RETRY_AFTER` later; None when
+            it does not, or says nothing usable.
     """
 
     outcome: AttemptOutcome

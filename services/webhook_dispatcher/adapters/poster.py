@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import aiohttp
 import structlog
@@ -30,15 +30,13 @@ from services.webhook_dispatcher.adapters.lookups import (
     NotResolved,
     NotResolvedInTime,
 )
-from services.webhook_dispatcher.ports import Attempt, AttemptOutcome, Post
+from services.webhook_dispatcher.ports import LONGEST_RETRY_AFTER, Attempt, AttemptOutcome, Post
 
 MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 SHORTEST_SECONDS = 0.001
 """What is left of the time at least: 0 means no limit."""
-LONGEST_PAUSE = timedelta(hours=10)
-"""Interface §8. An answer that asks for more gets this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,7 @@ class AiohttpPoster:
             response_status=answer.status,
             error=error,
             response_body=None if answer.status is None else _text(b"".join(answer.parts)),
-            retry_after=retry_after(answer.retry_after, self._clock(), LONGEST_PAUSE)
+            retry_after=retry_after(answer.retry_after, self._clock(), LONGEST_RETRY_AFTER)
             if answer.status in ASKS_FOR_LATER
             else None,
         )

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from services.webhook_dispatcher.engine.rules import POST_SECONDS
+from services.webhook_dispatcher.ports import LONGEST_RETRY_AFTER
 
 JITTER = 0.2
-MOST_RETRY_AFTER_SECONDS = 10 * 3600.0
 
 Random = Callable[[], float]
 """At least 0, less than 1."""
@@ -26,14 +26,13 @@ def next_attempt_at(
     Args:
         retry_seconds: the pause after the first, second, … attempt, each ±20 %.
         attempts_made: since the schedule began, the failed one included.
-        retry_after: of the answer. It makes the pause longer than the schedule's, up to 10 hours.
+        retry_after: of the answer, at most `LONGEST_RETRY_AFTER` later. It makes the pause longer than the schedule's.
     """
     if attempts_made > len(retry_seconds):
         return None
     seconds = pause(retry_seconds[attempts_made - 1], random)
     if retry_after is not None:
-        asked = (retry_after - ended_at).total_seconds()
-        seconds = max(seconds, min(asked, MOST_RETRY_AFTER_SECONDS))
+        seconds = max(seconds, (retry_after - ended_at).total_seconds())
     return ended_at + timedelta(seconds=seconds)
 
 
@@ -51,5 +50,6 @@ def longest_seconds(retry_seconds: Sequence[float]) -> float:
     """The longest time from the first attempt to the end of the last, of an endpoint whose answers ask for the longest
     pause each time. An open circuit breaker makes it longer.
     """
-    pauses = (max(pause * (1 + JITTER), MOST_RETRY_AFTER_SECONDS) for pause in retry_seconds)
+    asked = LONGEST_RETRY_AFTER.total_seconds()
+    pauses = (max(pause * (1 + JITTER), asked) for pause in retry_seconds)
     return sum(pauses) + (len(retry_seconds) + 1) * POST_SECONDS

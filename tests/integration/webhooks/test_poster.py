@@ -102,13 +102,15 @@ async def test_cookies_are_not_kept() -> None:
     [
         (429, "120", 120),
         (503, "Sun, 01 Mar 2026 12:01:00 GMT", 60),
+        (429, "39600", 36_000),
+        (503, "Sun, 01 Mar 2026 23:00:00 GMT", 36_000),
         (429, "soon", None),
         (503, None, None),
         (500, "120", None),
         (200, "120", None),
     ],
 )
-async def test_retry_after_counts_where_it_has_a_meaning(
+async def test_retry_after_counts_where_it_has_a_meaning_up_to_ten_hours(
     status: int, value: str | None, seconds: int | None
 ) -> None:
     answer = replies(status, headers={} if value is None else {"Retry-After": value})
