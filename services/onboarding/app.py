@@ -83,20 +83,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         depths = QueueDepths(process.service)
         queries = {
             **query_handlers(database, store, transit_seconds=transit_seconds),
-            **operating_handlers(
-                process.service,
-                database,
-                depths=depths,
-                letters=OwnLetters(
-                    settings.amqp_url.get_secret_value(),
-                    settings.amqp_ca_file,
-                    accept_anew(process.service, database, store, sealer),
-                ),
-                sealed=sealed_store(settings, database),
-                why_not_abandoned=why_not_abandoned,
-                counts=COUNTS,
-                own_steps=find_own_steps,
-            ),
+            **operating_query_handlers(settings, process.service, database, store, depths),
         }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
@@ -176,6 +163,7 @@ def command_handlers(parts: Parts) -> Mapping[str, CommandHandler]:
 def query_handlers(
     database: Database, store: Store, *, transit_seconds: float
 ) -> Mapping[str, QueryHandler]:
+    """The queries of customers, those of operators among them."""
     queries = Queries(database, store)
     return {
         table.GET_CUSTOMER.name: queries.get_customer,
@@ -189,6 +177,27 @@ def query_handlers(
         **ReconcileQueries(database, store.vault).by_operation(),
         **OperatingCustomers(database, store, transit_seconds=transit_seconds).by_operation(),
     }
+
+
+def operating_query_handlers(
+    settings: Settings, service: str, database: Database, store: Store, depths: QueueDepths
+) -> Mapping[str, QueryHandler]:
+    """The queries of operators that every service answers."""
+    letters = OwnLetters(
+        settings.amqp_url.get_secret_value(),
+        settings.amqp_ca_file,
+        accept_anew(service, database, store, settings.message_sealer()),
+    )
+    return operating_handlers(
+        service,
+        database,
+        depths=depths,
+        letters=letters,
+        sealed=sealed_store(settings, database),
+        why_not_abandoned=why_not_abandoned,
+        counts=COUNTS,
+        own_steps=find_own_steps,
+    )
 
 
 def continuity_of(

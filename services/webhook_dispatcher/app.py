@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -74,19 +74,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         name="deliveries",
     )
     database = database_of(settings, process, pool_size=settings.database_connections - CONNECTIONS)
-    retention = timedelta(days=settings.retention_days)
-    delivery_settings = DeliverySettings(
-        retry_seconds=settings.retry_seconds,
-        slots=settings.slots,
-        lease_seconds=settings.delivery_lease_seconds,
-        retention=retention,
-    )
+    delivery_settings = delivery_settings_of(settings)
     lookups = Lookups()
     connections = CONNECTIONS_PER_SLOT * settings.slots
-    # Names are looked up for posts, and apart from these for new callback URLs.
-    wanted = connections + 2 * (AT_ONCE + SLOW_AT_ONCE)
-    if (possible := possible_connections(process.service, wanted)) < wanted:
-        process.log.warning("few_open_files", possible=possible, wanted=wanted)
+    _warn_of_few_open_files(process, connections)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(engine_database.close)
         opened.push_async_callback(database.close)
@@ -114,31 +105,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             record=recording.record,
             wake=wake,
             overlap=timedelta(hours=settings.secret_overlap_hours),
-            retention=retention,
+            retention=delivery_settings.retention,
         )
         depths = QueueDepths(process.service)
         queries = {
             **handlers.queries,
-            **operating_handlers(
-                process.service,
-                database,
-                depths=depths,
-                letters=OwnLetters(
-                    settings.amqp_url.get_secret_value(),
-                    settings.amqp_ca_file,
-                    accept_anew(
-                        process.service,
-                        database,
-                        sealer,
-                        ordering=in_order_of_recovery,
-                        retention=retention,
-                        clock=clock,
-                    ),
-                ),
-                sealed=sealed_store(settings),
-                counts=COUNTS,
-                own_steps=find_own_steps,
-            ),
+            **operating_query_handlers(settings, process.service, database, depths, clock),
         }
         await opened.enter_async_context(
             run_queries(process, sealer, broker, queries, settings.query_queues)
@@ -162,12 +134,59 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         yield
 
 
+def operating_query_handlers(
+    settings: Settings,
+    service: str,
+    database: Database,
+    depths: QueueDepths,
+    clock: Callable[[], datetime],
+) -> Mapping[str, QueryHandler]:
+    """The queries of operators that every service answers."""
+    letters = OwnLetters(
+        settings.amqp_url.get_secret_value(),
+        settings.amqp_ca_file,
+        accept_anew(
+            service,
+            database,
+            settings.message_sealer(),
+            ordering=in_order_of_recovery,
+            retention=timedelta(days=settings.retention_days),
+            clock=clock,
+        ),
+    )
+    return operating_handlers(
+        service,
+        database,
+        depths=depths,
+        letters=letters,
+        sealed=sealed_store(settings),
+        counts=COUNTS,
+        own_steps=find_own_steps,
+    )
+
+
+def delivery_settings_of(settings: Settings) -> DeliverySettings:
+    return DeliverySettings(
+        retry_seconds=settings.retry_seconds,
+        slots=settings.slots,
+        lease_seconds=settings.delivery_lease_seconds,
+        retention=timedelta(days=settings.retention_days),
+    )
+
+
 def callback_policy_of(settings: Settings) -> CallbackPolicy:
     """Where deliveries may go. Raises Misconfigured."""
     try:
         return CallbackPolicy(Allowance.parse(settings.callback_allow))
     except BadAllowance as error:
         raise Misconfigured(f"set BANKSIDE_CALLBACK_ALLOW: {error}.") from None
+
+
+def _warn_of_few_open_files(process: Process, connections: int) -> None:
+    # Names are looked up for posts, and apart from these for new callback URLs.
+    wanted = connections + 2 * (AT_ONCE + SLOW_AT_ONCE)
+    if (possible := possible_connections(process.service, wanted)) < wanted:
+        process.log.warning("few_open_files", possible=possible, wanted=wanted)
 
 
 async def in_order_of_recovery(_: AsyncConnection, command: Arriving) -> str | None:
