@@ -6,7 +6,7 @@ from uuid import UUID
 
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.persistence.async_engine import AsyncConnection
-from services.onboarding.handlers import apply_decision
+from services.onboarding.ids import DECISION
 from services.onboarding.repository import open_commands, step_cases
 
 
@@ -18,7 +18,7 @@ async def why_not_abandoned(
     unknown outcome is resolved first, which an operator can always do: a parked command sends nothing.
     """
     is_onboarding = operation == ONBOARD_CUSTOMER.name
-    is_decision = operation == apply_decision.OPERATION
+    is_decision = operation == DECISION
     if is_onboarding and await open_commands.has_pending_customer(connection, command_id):
         return _to_be_finished("Its customer is pending, and would stay so", command_id)
     if is_decision and await open_commands.has_begun_opening(connection, command_id):

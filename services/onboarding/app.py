@@ -27,7 +27,6 @@ from libs.runtime.process import Process
 from libs.runtime.service_settings import LOOKUP_KEYS
 from services.onboarding.abandoning import why_not_abandoned
 from services.onboarding.events import Events
-from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
 from services.onboarding.handlers.apply_decision import ApplyDecisionHandler
 from services.onboarding.handlers.denial import Denial
@@ -47,6 +46,7 @@ from services.onboarding.handlers.request_steps import find_own_steps
 from services.onboarding.handlers.update_business import UpdateBusinessHandler
 from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
+from services.onboarding.ids import DECISION
 from services.onboarding.ordering import UNORDERED, CustomerOrdering
 from services.onboarding.providers import open_providers
 from services.onboarding.replaying import accept_anew
@@ -156,7 +156,7 @@ def command_handlers(parts: Parts) -> Mapping[str, CommandHandler]:
         table.UPDATE_BUSINESS.name: UpdateBusinessHandler(parts),
         table.UPDATE_PERSON.name: UpdatePersonHandler(parts),
         table.ADD_EXTERNAL_BANK_ACCOUNT.name: AddExternalBankAccountHandler(parts),
-        apply_decision.OPERATION: ApplyDecisionHandler(parts, opening),
+        DECISION: ApplyDecisionHandler(parts, opening),
     }
 
 

@@ -73,7 +73,7 @@ class StepRefused(Exception):
 
 
 class NothingSent(Exception):
-    """The first step of a saga certainly did not reach its provider, and its intent is withdrawn."""
+    """A step certainly did not reach its provider, and its intent is withdrawn."""
 
 
 class Saga:
@@ -91,7 +91,7 @@ class Saga:
         must not send when others count the send as arrived.
         """
 
-    async def first_step(
+    async def step_of_unknown_saga(
         self,
         step: str,
         answer: type[AnswerT],
@@ -100,7 +100,8 @@ class Saga:
         record: Record[AnswerT] | None = None,
         following: str | None = None,
     ) -> AnswerT:
-        """As `step`, for the one before which no provider knows of the saga.
+        """As `step`, for a step before which no provider knows of the saga. If it was certainly not sent, the saga can
+        be dropped.
 
         Raises:
             NothingSent: it certainly did not reach the provider.
@@ -158,12 +159,14 @@ class Saga:
             )
             return None
 
-    def intent(self, step: str, *, compensation: bool = False) -> Intent:
-        """To be committed now, and the step sent by this drive."""
+    def begin_intent(self, step: str, *, compensation: bool = False) -> Intent:
+        """The intent of a step, and from now on the deadline of its send. It is to be committed now, and the step sent
+        by this drive.
+        """
         self._deadlines[step] = time.time() + STEP_SECONDS
         return Intent(step, derived(self.name.saga_id, step), compensation)
 
-    def intended(self, step: str, begun: Begun | None) -> None:
+    def note_intent_committed(self, step: str, begun: Begun | None) -> None:
         """The intent of the step is committed, for this drive to send it; None: it was intended before."""
         if begun is not None:
             self._intended[step] = begun
@@ -214,7 +217,7 @@ class Saga:
         """Commit that an attempt at the step begins, or find what came of the step."""
         if (begun := self._intended.pop(step, None)) is not None:
             return begun
-        intent = self.intent(step, compensation=compensation)
+        intent = self.begin_intent(step, compensation=compensation)
         begun = await self.drive.commit(ADVANCE, Advance(saga=self.name, intent=intent))
         if begun is not None:
             return begun
@@ -283,11 +286,11 @@ class Saga:
         advance = Advance(
             saga=self.name,
             done=StepDone(step, msgspec.to_builtins(answer)),
-            intent=None if following is None else self.intent(following),
+            intent=None if following is None else self.begin_intent(following),
         )
         if record is None:
             begun = await self.drive.commit(ADVANCE, advance)
         else:
             begun = await record(advance, answer)
         if following is not None:
-            self.intended(following, begun)
+            self.note_intent_committed(following, begun)

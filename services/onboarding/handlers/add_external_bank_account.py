@@ -58,7 +58,7 @@ class AddExternalBankAccountHandler:
             recorded.append(linked)
 
         try:
-            linked = await saga.first_step(
+            linked = await saga.step_of_unknown_saga(
                 STEP,
                 LinkedAccount,
                 self._parts.core.link_external_account(

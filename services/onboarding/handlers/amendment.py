@@ -22,7 +22,7 @@ from services.onboarding.ports import Changes, CoreCustomer
 from services.onboarding.repository import steps
 from services.onboarding.saga import Saga, StepRefused
 
-FIRST_STEP = "update_identity"
+UPDATE_IDENTITY = "update_identity"
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -48,9 +48,9 @@ async def refuse_what_has_begun(
         StepRefused: the identity provider does not have it.
         NeedsOperator: otherwise.
     """
-    code = await steps.refusal_of(connection, tenant, saga_id, FIRST_STEP)
+    code = await steps.refusal_of(connection, tenant, saga_id, UPDATE_IDENTITY)
     if code is not None:
-        raise StepRefused(FIRST_STEP, Reason.PROVIDER_REFUSED, code) from refused
+        raise StepRefused(UPDATE_IDENTITY, Reason.PROVIDER_REFUSED, code) from refused
     places = ", ".join(".".join(map(str, item["loc"])) for item in refused.errors)
     raise NeedsOperator(
         f"A provider may have this change, and this release does not accept what it makes of the record ({places}):"
@@ -118,7 +118,9 @@ class NotAmended(Exception):
 
 
 async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Written:
-    """
+    """Write the amendment to the identity provider, then to core banking. On a refusal by core banking, restore the
+    identity provider.
+
     Raises:
         NothingSent: no provider was reached.
         StepRefused: the identity provider refused.
@@ -128,8 +130,8 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
     """
     before, after = amendment.before, amendment.after
     new, old = amending.changes(before, after)
-    verification = await saga.first_step(
-        FIRST_STEP,
+    verification = await saga.step_of_unknown_saga(
+        UPDATE_IDENTITY,
         Verification,
         amendment.at_identity(amendment.identity_id, new, after),
     )

@@ -20,15 +20,18 @@ from libs.persistence.inbox_acceptance import InternalCommand
 from libs.runtime.crash import crash_point
 from services.onboarding import states
 from services.onboarding.handlers.amendment import refuse_to_overtake
-from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
+from services.onboarding.handlers.opening import (
+    CREATE_CORE_BUSINESS,
+    Opening,
+    OpeningRefused,
+    saga_of,
+)
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.handlers.verdicts import follow_verdict, issues_of
 from services.onboarding.ids import DECISION, derived
 from services.onboarding.models import CustomerFile, Verification
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import open_commands, steps
-
-OPERATION = DECISION
 
 
 class ApplyDecision(msgspec.Struct, frozen=True):
@@ -66,7 +69,7 @@ def decision(
     """
     return InternalCommand(
         command_id=command_id,
-        operation=OPERATION,
+        operation=DECISION,
         ordering_key=ordering_key(tenant, customer_id) if is_ordered else None,
         principal=Principal(
             tenant=tenant,
@@ -98,7 +101,7 @@ class ApplyDecisionHandler:
             async with drive.transaction() as connection:
                 tenant = drive.principal.tenant
                 file = await self._parts.store.file(connection, tenant, command.customer_id)
-                if await self._takes_its_turn(connection, drive, command, file):
+                if await self._requeue_in_order(connection, drive, command, file):
                     return Result()
         said = [command.verification] if command.verification else await self._ask(drive, command)
         async with drive.transaction() as connection:
@@ -115,15 +118,15 @@ class ApplyDecisionHandler:
             await self._open(drive, file)
         return Result()
 
-    async def _takes_its_turn(
+    async def _requeue_in_order(
         self,
         connection: AsyncConnection,
         drive: Drive,
         command: ApplyDecision,
         file: CustomerFile | None,
     ) -> bool:
-        """Whether the decision is recorded anew, behind the customer's other commands: it had no order, and the
-        customer is not pending any more.
+        """Record a decision without an order anew, behind the customer's other commands, where the customer is not
+        pending any more. Returns whether it was.
         """
         if command.is_ordered or file is None or file.customer.status is CustomerStatus.PENDING:
             return False
@@ -153,7 +156,7 @@ class ApplyDecisionHandler:
                 return
             saga = saga_of(drive, file.customer.saga_id, customer_id)
             if file.customer.core_id or not await steps.has_begun(
-                connection, saga.name, FIRST_STEP
+                connection, saga.name, CREATE_CORE_BUSINESS
             ):
                 return
         await self._open(drive, file)
@@ -217,7 +220,7 @@ class ApplyDecisionHandler:
         file = await parts.store.file(connection, tenant, customer_id, lock=True)
         if file is None or file.customer.status in states.FINAL:
             return file
-        if await self._takes_its_turn(connection, drive, command, file):
+        if await self._requeue_in_order(connection, drive, command, file):
             return None
         if file.customer.status is CustomerStatus.PENDING:
             if all(_is_known(file, one) for one in said):

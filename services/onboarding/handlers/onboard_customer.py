@@ -20,7 +20,12 @@ from services.onboarding import states, views
 from services.onboarding.handlers.amendment import taken
 from services.onboarding.handlers.apply_decision import decision
 from services.onboarding.handlers.denial import Denial
-from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
+from services.onboarding.handlers.opening import (
+    CREATE_CORE_BUSINESS,
+    Opening,
+    OpeningRefused,
+    saga_of,
+)
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import derived
 from services.onboarding.models import (
@@ -102,7 +107,7 @@ class OnboardCustomerHandler:
                 await require_nothing_lost(connection)
             raise taken(str(conflict), conflict.customer_id) from None
         crash_point("onboarding.application.committed")
-        saga.intended(VERIFY_BUSINESS, recorded.begun)
+        saga.note_intent_committed(VERIFY_BUSINESS, recorded.begun)
         return recorded.customer
 
     def _application(self, saga: Saga, command: OnboardCustomer) -> Application:
@@ -112,7 +117,7 @@ class OnboardCustomerHandler:
             business = business.model_copy(update={"mailing_address": business.business_address})
         draft_id = derived(name.saga_id, "external_account")
         return Application(
-            advance=Advance(saga=name, intent=saga.intent(VERIFY_BUSINESS)),
+            advance=Advance(saga=name, intent=saga.begin_intent(VERIFY_BUSINESS)),
             ein_digests=vault.ein_digests(business.ein),
             ein_last_four=masked(business.ein),
             business=vault.seal(business, customers.context_of(name.customer_id)),
@@ -149,7 +154,7 @@ class OnboardCustomerHandler:
             return await saga.drive.commit(ANNOUNCE, replace(advance, business=answer))
 
         try:
-            business = await saga.first_step(
+            business = await saga.step_of_unknown_saga(
                 VERIFY_BUSINESS,
                 Verification,
                 identity.verify_business(customer.customer_id, details.business, details.persons),
@@ -238,10 +243,12 @@ class OnboardCustomerHandler:
                 the command driven then.
         """
         parts, name = self._parts, saga.name
-        stored = await saga.drive.commit(DECIDE, replace(advance, intent=saga.intent(FIRST_STEP)))
+        stored = await saga.drive.commit(
+            DECIDE, replace(advance, intent=saga.begin_intent(CREATE_CORE_BUSINESS))
+        )
         file = stored.customer.file
         if file.verdict is CustomerStatus.APPROVED:
-            saga.intended(FIRST_STEP, stored.begun)
+            saga.note_intent_committed(CREATE_CORE_BUSINESS, stored.begun)
             return file
         async with saga.drive.transaction() as connection:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)

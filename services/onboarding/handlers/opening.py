@@ -23,7 +23,7 @@ from services.onboarding.repository.step_commits import Advance
 from services.onboarding.repository.steps import Begun, SagaName
 from services.onboarding.saga import Saga, StepRefused
 
-FIRST_STEP = "create_core_business"
+CREATE_CORE_BUSINESS = "create_core_business"
 
 
 class OpeningRefused(Exception):
@@ -31,7 +31,7 @@ class OpeningRefused(Exception):
 
 
 @dataclass
-class _Opened:
+class _CoreRecords:
     """What core banking has so far, and how to take it back."""
 
     customers: list[str] = field(default_factory=list)
@@ -72,23 +72,23 @@ class Opening:
         if details is None:
             async with saga.drive.transaction() as connection:
                 details = await self._parts.store.details(connection, file)
-        opened = _Opened()
+        records = _CoreRecords()
         try:
-            return await self._at_core(saga, file, details, opened)
+            return await self._at_core(saga, file, details, records)
         except StepRefused as refused:
-            await self._denial.deny(saga, opened.undo)
+            await self._denial.deny(saga, records.undo)
             structlog.get_logger("opening").warning(
                 "opening_refused", customer=str(saga.name.customer_id), reason=refused.reason.value
             )
             raise OpeningRefused from refused
 
     async def _at_core(
-        self, saga: Saga, file: CustomerFile, details: CustomerDetails, opened: _Opened
+        self, saga: Saga, file: CustomerFile, details: CustomerDetails, records: _CoreRecords
     ) -> CustomerFile:
         core, customer = self._parts.core, file.customer
         assert details.draft is not None, "an application has a draft until it is opened"
         business = await saga.step(
-            FIRST_STEP,
+            CREATE_CORE_BUSINESS,
             CoreCustomer,
             core.create_business(
                 customer.customer_id,
@@ -99,7 +99,7 @@ class Opening:
             following="create_core_person.1",
         )
         close_business = core.close_business(business.core_id)
-        _add_customer(saga, opened, "close_core_business", business.core_id, close_business)
+        _add_customer(saga, records, "close_core_business", business.core_id, close_business)
         for number, person in enumerate(file.persons, start=1):
             is_last = number == len(file.persons)
             created = await saga.step(
@@ -119,7 +119,7 @@ class Opening:
             )
             close_person = core.close_person(created.core_id)
             step = f"close_core_person.{number}"
-            _add_customer(saga, opened, step, created.core_id, close_person)
+            _add_customer(saga, records, step, created.core_id, close_person)
         linked = await saga.step(
             "link_external_account",
             LinkedAccount,
@@ -127,11 +127,11 @@ class Opening:
             following="open_account",
         )
         close = core.close_external_account(linked.external_account_id)
-        opened.undo.append(partial(saga.compensate, "close_external_account", Closed, close))
+        records.undo.append(partial(saga.compensate, "close_external_account", Closed, close))
         approved: list[CustomerFile] = []
 
         async def approve(advance: Advance, account: OpenedAccount) -> Begun | None:
-            approved.append(await self._approve(saga, file, advance, opened, linked, account))
+            approved.append(await self._approve(saga, file, advance, records, linked, account))
             return None
 
         await saga.step(
@@ -148,13 +148,13 @@ class Opening:
         saga: Saga,
         file: CustomerFile,
         advance: Advance,
-        opened: _Opened,
+        records: _CoreRecords,
         linked: LinkedAccount,
         account: OpenedAccount,
     ) -> CustomerFile:
         """The one commit by which the customer is approved: all that core banking gave, or nothing."""
         assert file.draft is not None
-        business_id, *person_ids = opened.customers
+        business_id, *person_ids = records.customers
         crash_point("onboarding.opened.committing")
         approved = await saga.drive.commit(
             OPEN,
@@ -176,10 +176,10 @@ class Opening:
 
 
 def _add_customer(
-    saga: Saga, opened: _Opened, step: str, core_id: str, close: ProviderWrite[Closed]
+    saga: Saga, records: _CoreRecords, step: str, core_id: str, close: ProviderWrite[Closed]
 ) -> None:
-    opened.customers.append(core_id)
-    opened.undo.append(partial(saga.compensate, step, Closed, close))
+    records.customers.append(core_id)
+    records.undo.append(partial(saga.compensate, step, Closed, close))
 
 
 def _identity_id(verification: Verification | None) -> str:

@@ -23,8 +23,8 @@ from libs.providers.writing import Capabilities
 from services.onboarding.abandoning import why_not_abandoned
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
-from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.ids import DECISION
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository.reconciliation import CustomerReader
 from services.onboarding.repository.store import Store
@@ -81,12 +81,12 @@ class Handling:
     async def decide(self, identity_id: str, status: Status, version: int = 2) -> None:
         verification = {"identity_id": identity_id, "status": status.value, "version": version}
         body = {"customer_id": str(await self.customer_id()), "verification": verification}
-        await self.drive(await self.accept(apply_decision.OPERATION), body)
+        await self.drive(await self.accept(DECISION), body)
 
     async def something_changed(self) -> None:
         """The feed tells of a change, and not of which."""
         body = {"customer_id": str(await self.customer_id()), "verification": None}
-        await self.drive(await self.accept(apply_decision.OPERATION), body)
+        await self.drive(await self.accept(DECISION), body)
 
     async def drive_decisions(self) -> None:
         """Those of the customer that are recorded and not final."""
@@ -94,7 +94,7 @@ class Handling:
             rows = await connection.execute(_DECISIONS, {"customer": str(await self.customer_id())})
             bodies = [decode(body) for body in rows.scalars()]
         for body in bodies:
-            await self.drive(await self.accept(apply_decision.OPERATION), body)
+            await self.drive(await self.accept(DECISION), body)
 
     async def value(self, statement: str, **values: Any) -> Any:
         """The only value of a statement's answer."""

@@ -32,9 +32,9 @@ from services.onboarding.adapters.increase.feeds import IdentityFeed
 from services.onboarding.adapters.increase.identity import IncreaseIdentityProvider
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
-from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.feeds import prepare_identity
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.ids import DECISION
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.crashing import Stopped
@@ -159,7 +159,7 @@ class Bench:
             "SELECT command_id, body FROM inbox WHERE finished_at IS NULL"
             " AND operation = 'onboarding.apply_decision' AND ordering_key LIKE :tenant || '/%'"
         ):
-            await self.carry_out(apply_decision.OPERATION, json.loads(row.body))
+            await self.carry_out(DECISION, json.loads(row.body))
             await self._execute(
                 "UPDATE inbox SET finished_at = clock_timestamp() WHERE command_id = :id",
                 row.command_id,

@@ -75,7 +75,9 @@ class Steps:
         return await self._drive(run)
 
     async def drive_first(self) -> OpenedAccount:
-        return await self._drive(lambda saga: saga.first_step(STEP, OpenedAccount, self.write))
+        return await self._drive(
+            lambda saga: saga.step_of_unknown_saga(STEP, OpenedAccount, self.write)
+        )
 
     async def _drive(self, run: Callable[[Saga], Awaitable[OpenedAccount]]) -> OpenedAccount:
         got: list[OpenedAccount] = []

@@ -35,8 +35,8 @@ from services.onboarding.adapters.sandbox.core import SandboxCoreBanking
 from services.onboarding.adapters.sandbox.identity import SandboxIdentityProvider
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
-from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.ids import DECISION
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
 from services.onboarding.step_answers import ANSWERS
@@ -214,7 +214,7 @@ async def test_a_decision_opens_one_account(bench: Bench, points: list[str]) -> 
         "verification": {"identity_id": identity_id, "status": "approved", "version": 2},
     }
 
-    await bench.crash_and_resume(points, apply_decision.OPERATION, decision, principal)
+    await bench.crash_and_resume(points, DECISION, decision, principal)
 
     assert await bench.customers_of(principal.tenant) == [(customer_id, "approved")]
     assert len(await bench.truth("accounts", customer_id)) == 1

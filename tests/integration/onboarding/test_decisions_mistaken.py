@@ -16,7 +16,7 @@ from libs.contracts.errors import InvalidState, NotFound, OutcomePending, Provid
 from libs.handling.parking import NeedsOperator
 from libs.persistence import inbox
 from libs.providers.outcomes import Absent, Reason, Refused, Unknown
-from services.onboarding.handlers import apply_decision
+from services.onboarding.ids import DECISION
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import holders, step_cases
 from services.onboarding.repository.step_cases import Resolution
@@ -242,7 +242,7 @@ async def test_an_opening_whose_record_was_found_after_all_is_carried_on_before_
     handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
     await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
     identity_id = await handling.identity_of("business")
-    decided = await handling.accept(apply_decision.OPERATION)
+    decided = await handling.accept(DECISION)
     approved = {"identity_id": identity_id, "status": "approved", "version": 2}
     customer_id = str(await handling.customer_id())
     await lose_answer(handling, decided, {"customer_id": customer_id, "verification": approved})

@@ -14,8 +14,8 @@ from libs.contracts.errors import OutcomePending
 from libs.handling.parking import NeedsOperator
 from libs.persistence import inbox, parking
 from libs.providers.outcomes import Absent, Unknown
-from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.feeds import prepare_identity
+from services.onboarding.ids import DECISION
 from services.onboarding.models import IdentityEntry, IdentityReport
 from services.onboarding.ordering import ordering_key
 from tests.integration.onboarding.desk import application, business, person
@@ -42,9 +42,7 @@ async def claimed(handling: Handling) -> inbox.Leased:
     async with handling.database.driver() as connection:
         due = await inbox.claim(connection, 100)
     tenant = f'"tenant":"{handling.principal.tenant}"'.encode()
-    [found] = [
-        one for one in due if one.operation == apply_decision.OPERATION and tenant in one.principal
-    ]
+    [found] = [one for one in due if one.operation == DECISION and tenant in one.principal]
     return found
 
 

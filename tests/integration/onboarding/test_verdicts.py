@@ -19,6 +19,7 @@ from libs.handling.parking import NeedsOperator
 from libs.persistence import inbox
 from libs.providers.outcomes import Absent, Accepted, Reason, Refused, Unknown
 from services.onboarding.handlers import apply_decision
+from services.onboarding.ids import DECISION
 from services.onboarding.models import ProviderIssue, Verification
 from services.onboarding.repository.onboarding_commits import DECIDE
 from tests.integration.onboarding.desk import application, bank_account, business
@@ -262,7 +263,7 @@ async def test_an_opening_that_a_decision_has_begun_goes_on_though_another_verdi
     identity_id = await handling.identity_of("business")
     handling.bank.says_now(identity_id, Status.APPROVED)
     handling.bank.answers["open_account"] += [Unknown("timed_out")]
-    decision = await handling.accept(apply_decision.OPERATION)
+    decision = await handling.accept(DECISION)
     await handling.order(decision)
     body = {"customer_id": str(await handling.customer_id()), "verification": None}
     with pytest.raises(OutcomePending):
@@ -401,10 +402,10 @@ async def test_what_is_wanted_now_is_told_though_the_state_stays(handling: Handl
     }
     body = {"customer_id": str(await handling.customer_id()), "verification": verification}
 
-    await handling.drive(await handling.accept(apply_decision.OPERATION), body)
+    await handling.drive(await handling.accept(DECISION), body)
     told = await handling.events()
     again = {**body, "verification": {**verification, "version": 3}}
-    await handling.drive(await handling.accept(apply_decision.OPERATION), again)
+    await handling.drive(await handling.accept(DECISION), again)
 
     assert before.count("customer.documents_required") == 1
     assert told.count("customer.documents_required") == 2

@@ -15,10 +15,10 @@ from tests.unit.onboarding.increase.conftest import a_person
 class Carried:
     """A saga whose steps are carried out at once. A write is its answer here."""
 
-    async def first_step(self, _: str, __: type, write: Any) -> Any:
+    async def step_of_unknown_saga(self, _: str, __: type, write: Any) -> Any:
         return write
 
-    step = first_step
+    step = step_of_unknown_saga
 
 
 async def test_core_banking_is_told_the_identity_that_the_change_gave() -> None:
