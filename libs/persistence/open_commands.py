@@ -1,4 +1,4 @@
-"""Commands that are not final, of any tenant, as operators see them: in pages, and one by its id."""
+"""Commands that are not final, of any tenant: in pages and one by its id, as operators see them, and made due."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from sqlalchemy import (
     bindparam,
     false,
     func,
+    not_,
+    null,
     or_,
     select,
     tuple_,
+    update,
 )
 from sqlalchemy.dialects.postgresql import BYTEA
 
@@ -101,6 +104,12 @@ _PAGES = {
 }
 _FIND = _OPEN.where(table.c.command_id == bindparam("id"))
 _LOCK = _FIND.with_for_update()
+_CHANGE = update(table).where(table.c.command_id == bindparam("id"), table.c.finished_at.is_(None))
+_MAKE_DUE = _CHANGE.where(table.c.parked_at.is_(None)).values(due_at=func.clock_timestamp())
+_UNPARK_AND_MAKE_DUE = _CHANGE.where(not_(table.c.forgetting)).values(
+    due_at=func.clock_timestamp(), parked_at=null(), parked_because=null(), faults=0
+)
+_END_LEASE = _CHANGE.values(lease=null(), lease_until=null())
 
 
 async def page(
@@ -143,3 +152,19 @@ async def lock(connection: AsyncConnection, command_id: UUID) -> OpenCommand | N
     """As `find`, and lock its row: until the transaction ends, no process claims it and no operator decides on it."""
     row = (await connection.execute(_LOCK, {"id": command_id})).first()
     return OpenCommand(*row) if row is not None else None
+
+
+async def make_due(connection: AsyncConnection, command_id: UUID, *, unpark: bool) -> None:
+    """Have a command that is not final driven now, rather than at the end of its pause.
+
+    Args:
+        unpark: also a parked one, which keeps its place, but none that is being forgotten: nothing of that was started.
+            False: a parked one stays so.
+    """
+    statement = _UNPARK_AND_MAKE_DUE if unpark else _MAKE_DUE
+    await connection.execute(statement, {"id": command_id})
+
+
+async def end_lease(connection: AsyncConnection, command_id: UUID) -> None:
+    """Have a drive whose lease has run out commit nothing more. The command is locked and not driven."""
+    await connection.execute(_END_LEASE, {"id": command_id})

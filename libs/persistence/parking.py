@@ -45,7 +45,6 @@ _COUNT_FAULT = _CHANGE.values(
     parked_at=case((_IS_LIMIT, func.clock_timestamp())),
     parked_because=case((_IS_LIMIT, bindparam("because", type_=Text))),
 ).returning(table.c.parked_at.is_not(None))
-_HASTEN = _CHANGE.values(due_at=func.clock_timestamp())
 _HOLD = _CHANGE.where(table.c.finished_at.is_(None)).values(
     due_at=func.greatest(
         table.c.due_at, func.clock_timestamp() + bindparam("pause", type_=Interval)
@@ -119,10 +118,10 @@ async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | 
     command = await open_commands.lock(connection, command_id)
     if command is not None:
         if command.parked_at is None:
-            statement = _HASTEN
+            await open_commands.make_due(connection, command_id, unpark=False)
         else:
             statement = _UNPARK if command.ordering_key is None else _UNPARK_AS_LAST
-        await connection.execute(statement, {"id": command_id})
+            await connection.execute(statement, {"id": command_id})
     return command
 
 

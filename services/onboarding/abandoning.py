@@ -7,7 +7,7 @@ from uuid import UUID
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.ids import DECISION
-from services.onboarding.repository import open_commands, step_cases
+from services.onboarding.repository import opening_commands, step_cases
 
 
 async def why_not_abandoned(
@@ -19,9 +19,9 @@ async def why_not_abandoned(
     """
     is_onboarding = operation == ONBOARD_CUSTOMER.name
     is_decision = operation == DECISION
-    if is_onboarding and await open_commands.has_pending_customer(connection, command_id):
+    if is_onboarding and await opening_commands.has_pending_customer(connection, command_id):
         return _to_be_finished("Its customer is pending, and would stay so", command_id)
-    if is_decision and await open_commands.has_begun_opening(connection, command_id):
+    if is_decision and await opening_commands.has_begun_opening(connection, command_id):
         why = "It has begun to open its customer at the bank, which would stay half-way"
         return _to_be_finished(why, command_id)
     unknown = await step_cases.find_unknown_of(connection, command_id)

@@ -20,9 +20,10 @@ from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.principal import Principal
 from libs.handling.operating.auditing import record
 from libs.handling.operating.holding import hold
+from libs.persistence import open_commands
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
-from services.onboarding.repository import holders, open_commands, step_cases
+from services.onboarding.repository import holders, step_cases
 from services.onboarding.repository.step_cases import Resolution, UnknownStep
 from services.onboarding.step_answers import ANSWERS, record_ids_in, without_number
 
@@ -75,28 +76,10 @@ async def resolve_step(
         step, is_open = await _locked(connection, command_id, saga_id, name)
         if answer is not None:
             await _refuse_what_another_has(connection, step, answer)
-        in_transit = 0.0
-        if step.last_sent_seconds_ago is not None:
-            in_transit = max(0.0, transit_seconds - step.last_sent_seconds_ago)
+        in_transit = _seconds_in_transit(step, transit_seconds)
         if resolution == "done" or not in_transit:
-            await step_cases.resolve(
-                connection,
-                step,
-                resolution,
-                answer,
-                by=principal.operator or principal.actor,
-                reason=reason,
-            )
-            await open_commands.end_lease(connection, command_id)
-            await open_commands.hasten(connection, command_id)
-            await record(
-                connection,
-                principal,
-                "sagas.resolve",
-                saga_id=str(saga_id),
-                step=name,
-                resolution=resolution,
-                reason=reason,
+            await _record_resolution(
+                connection, principal, command_id, step, resolution, answer, reason=reason
             )
             return Resolved(step, is_open)
         held = await hold(
@@ -112,6 +95,45 @@ async def resolve_step(
     raise held
 
 
+def _seconds_in_transit(step: UnknownStep, transit_seconds: float) -> float:
+    """How much longer the last send of the step may still arrive."""
+    if step.last_sent_seconds_ago is None:
+        return 0.0
+    return max(0.0, transit_seconds - step.last_sent_seconds_ago)
+
+
+async def _record_resolution(
+    connection: AsyncConnection,
+    principal: Principal,
+    command_id: UUID,
+    step: UnknownStep,
+    resolution: Resolution,
+    answer: Mapping[str, Any] | None,
+    *,
+    reason: str,
+) -> None:
+    """Store the decision and its audit row, and have the command driven now."""
+    await step_cases.resolve(
+        connection,
+        step,
+        resolution,
+        answer,
+        by=principal.operator or principal.actor,
+        reason=reason,
+    )
+    await open_commands.end_lease(connection, command_id)
+    await open_commands.make_due(connection, command_id, unpark=False)
+    await record(
+        connection,
+        principal,
+        "sagas.resolve",
+        saga_id=str(step.saga_id),
+        step=step.step,
+        resolution=resolution,
+        reason=reason,
+    )
+
+
 async def _locked(
     connection: AsyncConnection, command_id: UUID, saga_id: UUID, name: str
 ) -> tuple[UnknownStep, bool]:
@@ -119,13 +141,13 @@ async def _locked(
 
     Raises NotFound, InvalidState: as `resolve_step`.
     """
-    is_driven = await open_commands.lock(connection, command_id)
-    if is_driven:
+    command = await open_commands.lock(connection, command_id)
+    if command is not None and command.is_driven:
         raise InvalidState("The provider is being asked right now. Try again shortly.")
     step = await step_cases.find_unknown(connection, saga_id, name)
     if step is None or step.command_id != command_id:
         raise InvalidState("The step was attempted meanwhile. Look at it again.")
-    is_open = is_driven is not None
+    is_open = command is not None
     if not is_open and not step.is_unknown and step.decision != "done":
         # The command is over, and may have ended by the decision. Only one that is open acts on `done`.
         raise _not_unknown(saga_id, name)

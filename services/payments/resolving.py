@@ -21,7 +21,7 @@ from libs.providers.writing import with_lost_history
 from services.payments import states
 from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.reasons import Why
-from services.payments.repository import send_marks, sends, wires
+from services.payments.repository import send_marks, wires
 from services.payments.unsent import require_unsent
 
 
@@ -103,7 +103,7 @@ async def record_shown(
             raise InvalidState(f"The bank has the wire as {shown.state}: {illegal}.") from illegal
         saved = await wires.save(connection, *versions)
         assert saved, "its row is locked"
-        await sends.make_due(connection, wire.send_command)
+        await open_commands.make_due(connection, wire.send_command, unpark=True)
         await record(
             connection,
             principal,
@@ -138,7 +138,7 @@ async def cancel_wire(
         await require_unsent(connection, wire, absent=absent)
         why = Why(WireReason.CANCELED_BY_OPERATOR, comment=reason)
         wire = await _advance(connection, wire, WireState.CANCELED, why, by=principal.actor)
-        await sends.make_due(connection, wire.send_command)
+        await open_commands.make_due(connection, wire.send_command, unpark=True)
         await record(
             connection,
             principal,
@@ -173,7 +173,7 @@ async def _record_decision(
     if decision is not None:
         why = Why(WireReason.DECIDED_BY_OPERATOR, comment=reason)
         wire = await _advance(connection, wire, decision, why, by=principal.actor)
-    await sends.make_due(connection, wire.send_command)
+    await open_commands.make_due(connection, wire.send_command, unpark=True)
     await record(
         connection,
         principal,

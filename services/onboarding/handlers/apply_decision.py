@@ -14,7 +14,7 @@ from libs.contracts.errors import BanksideError, OutcomePending
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
-from libs.persistence import inbox_acceptance
+from libs.persistence import inbox_acceptance, open_commands
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.inbox_acceptance import InternalCommand
 from libs.runtime.crash import crash_point
@@ -31,7 +31,7 @@ from services.onboarding.handlers.verdicts import follow_verdict, issues_of
 from services.onboarding.ids import DECISION, derived
 from services.onboarding.models import CustomerFile, Verification
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository import open_commands, steps
+from services.onboarding.repository import steps
 
 
 class ApplyDecision(msgspec.Struct, frozen=True):
@@ -109,7 +109,7 @@ class ApplyDecisionHandler:
             file = await self._apply(connection, drive, command, said)
             is_waited_for = file is not None and file.customer.status is CustomerStatus.PENDING
             if is_waited_for and onboarding is not None:
-                await open_commands.hasten(connection, onboarding)
+                await open_commands.make_due(connection, onboarding, unpark=False)
             crash_point("onboarding.decision.committing")
         crash_point("onboarding.decision.committed")
         if file is not None and not is_waited_for and _is_to_be_opened(file):

@@ -11,6 +11,7 @@ from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, WireState
 from libs.handling.commands import Drive
+from libs.persistence import open_commands
 from libs.persistence.lost_history import require_nothing_lost
 from libs.runtime.crash import crash_point
 from services.payments import states
@@ -30,7 +31,7 @@ class CancelWireHandler:
         # The send's command ends when it finds its wire canceled. It is made due in a transaction of its own: a driver
         # locks the command before the wire, and the transaction above has the lock of the wire.
         async with drive.database.transaction() as connection:
-            await sends.make_due(connection, wire.send_command)
+            await open_commands.make_due(connection, wire.send_command, unpark=True)
         drive.made_due()
         return Result(data=wire_view(wire))
 

@@ -1,11 +1,11 @@
-"""The commands that send wires, in the inbox. To look one up or lock it, see `libs.persistence.open_commands`."""
+"""The inbox as far as commands send wires. `libs.persistence.open_commands` finds, locks and makes due one of them."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import Interval, bindparam, func, not_, null, select, update
+from sqlalchemy import Interval, bindparam, func, select, update
 
 from libs.contracts.errors import InternalError, OutcomePending
 from libs.contracts.payments_operations import SEND_WIRE
@@ -20,15 +20,6 @@ _OPEN_PRINCIPAL = select(inbox.c.principal).where(
     inbox.c.command_id == bindparam("id"),
     inbox.c.operation == SEND_WIRE.name,
     inbox.c.finished_at.is_(None),
-)
-_MAKE_DUE = (
-    update(inbox)
-    .where(
-        inbox.c.command_id == bindparam("id"),
-        inbox.c.finished_at.is_(None),
-        not_(inbox.c.forgetting),
-    )
-    .values(due_at=func.clock_timestamp(), parked_at=null(), parked_because=null(), faults=0)
 )
 
 MOST_MADE_DUE = 5_000
@@ -72,14 +63,6 @@ async def is_open(connection: AsyncConnection, principal: Principal, transaction
     if owner is None:
         raise InternalError
     return (owner.tenant, owner.customer_id) == (principal.tenant, principal.customer_id)
-
-
-async def make_due(connection: AsyncConnection, command_id: UUID) -> None:
-    """Have the send driven now, also when it waits for its next attempt or is parked.
-
-    A send that is being forgotten is left alone: nothing of it was started, and there is no wire.
-    """
-    await connection.execute(_MAKE_DUE, {"id": command_id})
 
 
 async def make_pending_due(connection: AsyncConnection) -> None:

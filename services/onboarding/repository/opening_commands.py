@@ -1,10 +1,10 @@
-"""Commands that were accepted and are not final, for an operator to look at."""
+"""What a command that is not final has begun of a customer's opening, for an operator who would abandon it."""
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import any_, bindparam, cast, exists, func, null, select, update
+from sqlalchemy import any_, bindparam, cast, exists, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.customers import CustomerStatus
@@ -15,20 +15,7 @@ from services.onboarding.repository.step_cases import MAY_BE_AT_PROVIDER
 from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, inbox, saga_steps
 
-_IS_OPEN = inbox.c.finished_at.is_(None)
-_IS_THE_COMMAND = inbox.c.command_id == bindparam("id")
-_HASTEN = (
-    update(inbox)
-    .where(_IS_THE_COMMAND, _IS_OPEN, inbox.c.parked_at.is_(None))
-    .values(due_at=func.clock_timestamp())
-)
-_END_LEASE = update(inbox).where(_IS_THE_COMMAND, _IS_OPEN).values(lease=null(), lease_until=null())
-_LOCK = (
-    select(func.coalesce(inbox.c.lease_until > func.clock_timestamp(), False))
-    .where(_IS_THE_COMMAND, _IS_OPEN)
-    .with_for_update()
-)
-_MESSAGE = select(inbox.c.message_id).where(_IS_THE_COMMAND)
+_MESSAGE = select(inbox.c.message_id).where(inbox.c.command_id == bindparam("id"))
 _IS_PENDING = select(
     exists().where(
         customers.c.saga_id == any_(bindparam("sagas", type_=ARRAY(UUID_TYPE))),
@@ -47,23 +34,6 @@ _HAS_BEGUN_OPENING = select(
         MAY_BE_AT_PROVIDER,
     )
 )
-
-
-async def hasten(connection: AsyncConnection, command_id: UUID) -> None:
-    """Have an open command driven now rather than at the end of its pause."""
-    await connection.execute(_HASTEN, {"id": command_id})
-
-
-async def end_lease(connection: AsyncConnection, command_id: UUID) -> None:
-    """Have a drive whose lease has run out commit nothing more. The command is locked and not driven."""
-    await connection.execute(_END_LEASE, {"id": command_id})
-
-
-async def lock(connection: AsyncConnection, command_id: UUID) -> bool | None:
-    """Whether a process drives the command now; None when it is not open. No process begins to until the commit."""
-    rows = await connection.execute(_LOCK, {"id": command_id})
-    is_driven: bool | None = rows.scalar_one_or_none()
-    return is_driven
 
 
 async def has_pending_customer(connection: AsyncConnection, command_id: UUID) -> bool:
