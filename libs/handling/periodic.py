@@ -1,6 +1,14 @@
 """Tasks on the database that a service repeats beside its work: measuring, purging, writing what it has counted.
 
-None of them ends because the database cannot be used for a while.
+None of them ends because the database cannot be used for a while. What is to become of work in an outage decides which
+of these is called:
+
+| work | |
+|---|---|
+| is done once, and may be left out | `tolerating_outage` |
+| has to be done before the caller goes on | `until_available` (`libs.persistence.retries`) |
+| is repeated for ever | `repeat` |
+| is tried again by a loop of its own, whose log is throttled | `OutageLog` (`libs.handling.outage_log`) |
 """
 
 from __future__ import annotations

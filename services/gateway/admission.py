@@ -17,9 +17,8 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
-
-import structlog
 
 from libs.batching import Batcher
 from libs.contracts.errors import (
@@ -29,7 +28,7 @@ from libs.contracts.errors import (
     UnknownSubscriptionKey,
 )
 from libs.contracts.operation import RateClass
-from libs.persistence.availability import is_away
+from libs.handling.periodic import tolerating_outage
 from libs.persistence.engine import Database
 from services.gateway.authentication import Signed
 
@@ -185,7 +184,8 @@ class Admission:
             )
         decided = [(sent[row["n"] - 1], row) for row in rows]
         if closing := self._closing(decided):
-            await self._close(closing)
+            # What was admitted is recorded: it does not fail when this does, and the next refusal tries again.
+            await tolerating_outage("admission", partial(self._close, closing))
         results = {id(request): _result_of(request, row) for request, row in decided}
         reused = _AdmissionResult(
             active=True, in_bounds=True, fresh=False, allowed=False, rate=None
@@ -193,19 +193,13 @@ class Admission:
         return [results.get(id(request), reused) for request in requests]
 
     async def _close(self, closing: Mapping[tuple[int, RateClass], int]) -> None:
-        """What was admitted is recorded: it does not fail when this does, and the next refusal tries again."""
-        try:
-            async with self._database.driver() as connection:
-                await connection.execute(
-                    _CLOSE,
-                    [credential_id for credential_id, _ in closing],
-                    [rate_class.value for _, rate_class in closing],
-                    list(closing.values()),
-                )
-        except Exception as error:
-            if not is_away(error):
-                raise
-            structlog.get_logger("admission").warning("database_away")
+        async with self._database.driver() as connection:
+            await connection.execute(
+                _CLOSE,
+                [credential_id for credential_id, _ in closing],
+                [rate_class.value for _, rate_class in closing],
+                list(closing.values()),
+            )
 
     def _closing(
         self, decided: Iterable[tuple[AdmissionRequest, Mapping[str, Any]]]

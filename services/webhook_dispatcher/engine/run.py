@@ -13,9 +13,9 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 
 from libs.contracts.sensitive import Sealer
+from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
 from libs.messaging.event_consumer import EventConsumer
-from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from services.webhook_dispatcher.engine.attempts import AttemptRecorder
@@ -84,7 +84,8 @@ async def run_engine(
     ingest = Ingest(database, partitions, settings.retention, clock, dispatcher.added)
     consumer = EventConsumer(process.service, ingest.record)
     broker.add(consumer)
-    await _make_partitions(process, upkeep)
+    # Those that events of this service need; events from the broker have theirs made when they arrive.
+    await tolerating_outage("webhook-partitions", upkeep.make_ahead)
     with _rare_collections():
         async with (
             process.background("webhook-metrics", measure_for_ever(database, clock)),
@@ -103,16 +104,6 @@ async def run_engine(
                     await consumer.stop(STOP_SECONDS)
                 finally:
                     await dispatcher.stop(DRAIN_SECONDS)
-
-
-async def _make_partitions(process: Process, upkeep: Upkeep) -> None:
-    """Make those that events of this service need; events from the broker have theirs made when they arrive."""
-    try:
-        await upkeep.make_ahead()
-    except Exception as error:
-        if not is_away(error):
-            raise
-        process.log.warning("database_away", waiting="partitions")
 
 
 @contextmanager
