@@ -74,14 +74,14 @@ def read_secret(name: str, environment: Mapping[str, str] = os.environ) -> str |
     return secret
 
 
-def require_private(name: str, environment: Mapping[str, str] = os.environ) -> None:
+def require_private(name: str) -> None:
     """Nothing when the secret is not given as a file.
 
     Raises:
         BadSecret: more users than necessary can read the file. Necessary are its owner and, when the process is another
             user's, a group of the process: orchestrators mount secrets so.
     """
-    path = environment.get(file_variable(name))
+    path = os.environ.get(file_variable(name))
     if path:
         require_private_file(file_variable(name), path)
 

@@ -19,11 +19,11 @@ CACHED_KEYS: Final = 10_000
 
 
 class Signer:
-    """Signs with each active secret. Opened secrets are cached, up to `capacity`."""
+    """Signs with each active secret. Opened secrets are cached, up to `CACHED_KEYS`."""
 
-    def __init__(self, sealer: Sealer, capacity: int = CACHED_KEYS) -> None:
+    def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        self._keys: LRUCache[bytes, bytes] = LRUCache(capacity)
+        self._keys: LRUCache[bytes, bytes] = LRUCache(CACHED_KEYS)
 
     def post(
         self, subscription: DueSubscription, event_id: UUID, body: bytes, now: datetime
