@@ -31,7 +31,7 @@ class Bulkhead:
         self._waiting_at_most = waiting
 
     @asynccontextmanager
-    async def room(self, tenant: str) -> AsyncIterator[None]:
+    async def slot(self, tenant: str) -> AsyncIterator[None]:
         """Wait until a call of the tenant may run; the body is the call.
 
         Raises:

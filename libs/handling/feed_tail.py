@@ -147,7 +147,7 @@ class FeedTail(Generic[EntryT]):
                 pause_seconds = backoff.pause_seconds(failures + 1)
                 if isinstance(error, _NotNow):
                     pause_seconds = min(pause_seconds, LONGEST_OUTAGE_PAUSE_SECONDS)
-                if await self._stop(error, pause_seconds):
+                if await self._skip_or_record_stop(error, pause_seconds):
                     continue
                 failures += 1
                 await asyncio.sleep(pause_seconds)
@@ -260,8 +260,8 @@ class FeedTail(Generic[EntryT]):
         if positions:
             await feed_events.add(connection, self._feed, positions)
 
-    async def _stop(self, error: Exception, pause_seconds: float) -> bool:
-        """Record the stop. True when an operator had decided to skip the entry, and the cursor was moved past it.
+    async def _skip_or_record_stop(self, error: Exception, pause_seconds: float) -> bool:
+        """Move the cursor past the entry if an operator has decided so: true. Else record the stop: false.
 
         A stop that cannot be recorded is no progress: the feed's readiness check fails in time.
 

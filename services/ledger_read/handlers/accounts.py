@@ -67,7 +67,7 @@ class AccountQueries:
         self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
     ) -> Result:
         """The list's name is the partner's (interface §4)."""
-        async with self._lists.room(principal.tenant):
+        async with self._lists.slot(principal.tenant):
             ids = await self._ownership.account_ids(principal, deadline)
             accounts = await self._financial.accounts(principal, ids, deadline)
         items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in accounts]

@@ -56,7 +56,7 @@ class Queries:
     async def list_customers(
         self, principal: Principal, command: ListCustomers, _: float
     ) -> Result:
-        async with self._lists.room(principal.tenant), self._database.snapshot() as connection:
+        async with self._lists.slot(principal.tenant), self._database.snapshot() as connection:
             customers, total = await self._store.customers.page(
                 connection,
                 principal.tenant,
@@ -97,7 +97,7 @@ class Queries:
         self, principal: Principal, command: ListOwnedAccounts, _: float
     ) -> Result:
         limit = min(max(command.limit, 1), LARGEST_PAGE)
-        async with self._lists.room(principal.tenant), self._database.transaction() as connection:
+        async with self._lists.slot(principal.tenant), self._database.transaction() as connection:
             owned = await accounts.page_of_owned(connection, principal, command.after, limit)
         return Result(
             data=OwnedAccounts(

@@ -19,7 +19,7 @@ class Work:
         self.let_go = asyncio.Event()
 
     async def __call__(self, tenant: str = "anvil") -> None:
-        async with self._bulkhead.room(tenant):
+        async with self._bulkhead.slot(tenant):
             self.inside += 1
             await self.let_go.wait()
 
