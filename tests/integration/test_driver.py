@@ -61,7 +61,9 @@ async def test_a_wrong_statement_does_not_cost_the_connection(
 
 @pytest.mark.parametrize("error", [OSError("gone"), asyncio.CancelledError(), KeyError("ours")])
 @pytest.mark.parametrize("way", WAYS)
-async def test_anything_else_does(database: Database, way: Opened, error: BaseException) -> None:
+async def test_any_error_but_a_wrong_statement_costs_the_connection(
+    database: Database, way: Opened, error: BaseException
+) -> None:
     pid, _ = await pid_and_notes(database)
 
     with pytest.raises(type(error)):

@@ -61,7 +61,7 @@ async def pay_interest(
         )
 
 
-async def test_they_are_read_by_the_page_as_each_is_by_itself(
+async def test_many_accounts_are_read_by_the_page_as_each_is_by_itself(
     bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account_ids = await open_many(bank)
@@ -101,7 +101,7 @@ async def test_they_are_read_by_the_page_as_each_is_by_itself(
     assert set(again) == LISTS - {"GET /account_numbers"}
 
 
-async def test_a_list_that_is_too_long_for_them_is_not_tried_again(
+async def test_a_list_of_many_accounts_that_is_too_long_is_not_tried_again(
     bank: IncreaseLedgerBank,
 ) -> None:
     account_ids = await open_many(bank)
@@ -116,7 +116,7 @@ async def test_a_list_that_is_too_long_for_them_is_not_tried_again(
     assert second == {"GET /accounts/{id}": MANY, "GET /transactions": MANY}
 
 
-async def test_they_are_read_one_by_one_beside_an_account_of_others_that_cannot_be_read(
+async def test_many_accounts_are_read_one_by_one_beside_an_account_of_others_that_cannot_be_read(
     bank: IncreaseLedgerBank,
 ) -> None:
     account_ids = await open_many(bank)
@@ -131,7 +131,7 @@ async def test_they_are_read_one_by_one_beside_an_account_of_others_that_cannot_
     assert requests["GET /accounts/{id}"] == MANY
 
 
-async def test_they_are_read_one_by_one_beside_interest_of_others_that_cannot_be_read(
+async def test_many_accounts_are_read_one_by_one_beside_interest_of_others_that_cannot_be_read(
     bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account_ids = await open_many(bank)
@@ -147,7 +147,7 @@ async def test_they_are_read_one_by_one_beside_interest_of_others_that_cannot_be
 
 
 @pytest.mark.parametrize("most_read_singly", [MANY, MANY - 1])
-async def test_while_a_list_cannot_be_asked_for_they_are_neither_read_one_by_one_nor_too_many(
+async def test_while_a_list_cannot_be_asked_for_many_accounts_are_neither_read_one_by_one_nor_too_many(
     bank: IncreaseLedgerBank,
     monkeypatch: pytest.MonkeyPatch,
     most_read_singly: int,

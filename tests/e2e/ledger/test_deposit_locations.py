@@ -124,7 +124,7 @@ async def test_pages_have_their_offset(live: Live, page_limit: int) -> None:
         ({"load_date": "2025-03-32"}, "load_date", "date_parsing"),
     ],
 )
-async def test_what_is_not_allowed_is_refused(
+async def test_a_parameter_of_deposit_locations_that_is_not_allowed_is_named(
     quiet: Account, query: dict[str, str], name: str, kind: str
 ) -> None:
     answer = await quiet.read("deposit-locations", **query)

@@ -122,7 +122,7 @@ async def test_the_list_is_whole_however_small_the_providers_pages(live: Live) -
         ({"page": "1"}, ("page", "extra_forbidden")),
     ],
 )
-async def test_what_is_not_allowed_is_refused(
+async def test_a_parameter_of_statements_that_is_not_allowed_is_named(
     quiet: Account, query: dict[str, str], wrong: tuple[str, str]
 ) -> None:
     answer = await quiet.read("statements", **query)

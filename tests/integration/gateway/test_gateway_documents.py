@@ -97,7 +97,9 @@ async def shown(making: Making) -> AsyncIterator[Desk]:
         yield desk
 
 
-async def test_they_are_made_when_they_are_asked_for_and_once(making: Making, shown: Desk) -> None:
+async def test_documents_are_made_at_the_first_request_and_only_once(
+    making: Making, shown: Desk
+) -> None:
     again = await bodies(shown.session, shown.base_url, of_callers())
 
     assert making.before == []

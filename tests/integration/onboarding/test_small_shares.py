@@ -11,7 +11,9 @@ from tests.integration.tables import finish
 SMALLEST = "1e-63"
 
 
-async def test_it_is_read_again_by_reconciliation_and_by_later_updates(handling: Handling) -> None:
+async def test_the_smallest_share_is_read_again_by_reconciliation_and_by_later_updates(
+    handling: Handling,
+) -> None:
     await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
     person = "SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1"
     path = {"person_id": str(await handling.value(person))}

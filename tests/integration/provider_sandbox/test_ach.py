@@ -88,7 +88,7 @@ async def test_the_return_of_what_was_not_settled_ends_the_hold_alone(bank: Bank
     ],
     ids=str,
 )
-async def test_no_other_step_is_taken(
+async def test_an_ach_request_refuses_a_step_its_state_does_not_allow(
     bank: Bank, done: tuple[str, ...], refused: tuple[str, ...]
 ) -> None:
     opened = await bank.open_account()
@@ -105,7 +105,7 @@ async def test_no_other_step_is_taken(
     assert await balance(bank, opened.account_id) == before
 
 
-async def test_it_is_refused_where_money_must_not_or_cannot_leave(bank: Bank) -> None:
+async def test_an_ach_request_is_refused_where_money_must_not_or_cannot_leave(bank: Bank) -> None:
     opened = await bank.open_account()
     await transacted(bank, opened.account_id, "39.99")
     reference = (await requested(bank, opened.account_id))["reference_id"]

@@ -67,7 +67,7 @@ async def test_latency_delays_as_long_as_it_says(bank: Bank) -> None:
     assert time.monotonic() - started >= 0.3
 
 
-async def test_reads_are_struck_too(bank: Bank) -> None:
+async def test_faults_apply_to_reads_as_to_writes(bank: Bank) -> None:
     opened = await bank.open_account()
     path = f"/financial/accounts/{opened.account_id}/balance"
     replies = []

@@ -108,7 +108,7 @@ async def test_a_rejected_wire_gives_its_funds_free_and_a_returned_one_brings_th
     ],
     ids=str,
 )
-async def test_no_other_step_is_taken(
+async def test_a_wire_refuses_a_step_its_state_does_not_allow(
     bank: Bank, done: tuple[str, ...], refused: tuple[str, ...]
 ) -> None:
     sender = await open_sender(bank)

@@ -146,7 +146,7 @@ def test_what_a_request_may_carry_is_read_back_as_a_database_writes_it(text: str
 
 
 @pytest.mark.parametrize("text", ["1e-63", "0.5e-62", f"0.{'1' * 62}", f"1.{'1' * 58}e-64"])
-def test_so_are_the_smallest(text: str) -> None:
+def test_the_smallest_numbers_survive_being_written_without_an_exponent(text: str) -> None:
     [number] = decode_request(f"[{text}]".encode())
 
     assert decode(f"[{number:f}]") == [number]

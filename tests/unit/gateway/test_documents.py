@@ -11,7 +11,7 @@ from aiohttp.test_utils import make_mocked_request
 from services.gateway.documents import Documents
 
 
-async def test_they_are_unavailable(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_documents_that_cannot_be_made_are_503(capfd: pytest.CaptureFixture[str]) -> None:
     documents = Documents("a listener that there is not")
     request = make_mocked_request("GET", "/openapi.json", headers={"X-Request-Id": "mine"})
 

@@ -177,7 +177,9 @@ async def test_what_the_providers_lost_is_found(books: Books) -> None:
         ),
     ],
 )
-async def test_what_differs_is_named(books: Books, rows: str, row: Any, kind: str) -> None:
+async def test_each_mismatch_of_a_customer_has_its_kind(
+    books: Books, rows: str, row: Any, kind: str
+) -> None:
     getattr(books, rows).rows[0] = row
 
     [(found, _)] = await books.names()

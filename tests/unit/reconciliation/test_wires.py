@@ -61,7 +61,7 @@ def test_a_wire_that_either_side_lacks_is_a_difference() -> None:
         ({"external_account_id": "ext_2"}, "wire_accounts"),
     ],
 )
-def test_what_differs_is_named(changes: dict[str, Any], kind: str) -> None:
+def test_each_mismatch_of_a_wire_has_its_kind(changes: dict[str, Any], kind: str) -> None:
     theirs = their_wire(**changes)
     is_debited = theirs.state != "submitted"
     posted = debit(1, f"-{theirs.amount}", theirs.account_id) if is_debited else None
