@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.key_checks import require_known_keys
@@ -52,6 +53,57 @@ OPERATOR_CONNECTIONS = 256
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
+    gateway = _compose(settings, process)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(gateway.database.close)
+        await _prepare(settings, gateway.database, gateway.keyring)
+        await opened.enter_async_context(gateway.broker.open())
+        for name, task in _background_tasks(settings, gateway):
+            await opened.enter_async_context(process.background(name, task))
+        await gateway.broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        # Left from the last to the first: what the last requests counted is written after the listeners are closed.
+        for name, write in (
+            ("traffic", gateway.traffic.write),
+            ("refusals", gateway.refusals.write),
+            ("last_use", gateway.last_use.write),
+        ):
+            opened.push_async_callback(tolerating_outage, name, write)
+        opened.push_async_callback(gateway.operator_documents.close)
+        opened.push_async_callback(gateway.public_documents.close)
+        opened.push_async_callback(_of_each, gateway.listeners, Listener.close)
+        # Begun once there is a session with the broker, by which it asks the services.
+        await opened.enter_async_context(
+            process.background("queue-samples", gateway.queues.write_for_ever())
+        )
+        for listener in gateway.listeners:
+            await opened.enter_async_context(listener.listening(process))
+        if gateway.certificate.context is not None:
+            following = gateway.certificate.follow_for_ever(partial(_renew, gateway.listeners))
+            await opened.enter_async_context(process.background("tls-certificate", following))
+        yield
+        await _of_each(gateway.listeners, Listener.drain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gateway:
+    """The parts of the gateway, composed and not begun."""
+
+    database: Database
+    keyring: Keyring
+    broker: Broker
+    certificate: Certificate
+    failures: Failures
+    refusals: Refusals
+    last_use: LastUse
+    traffic: TrafficCounts
+    queues: QueueSamples
+    public_documents: Documents
+    operator_documents: Documents
+    listeners: tuple[Listener, Listener]
+
+
+def _compose(settings: Settings, process: Process) -> _Gateway:
+    """Compose the gateway, and add the checks of its readiness to the process."""
     keyring, lookup = settings.ring("storage_keys"), settings.lookup()
     certificate = Certificate(settings)
     database = open_database(
@@ -64,6 +116,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     )
     caller = Caller(settings.message_sealer())
     broker.add(caller)
+    process.readiness.add("database", database.ping)
+    process.readiness.add("broker", broker.ping)
     failures = Failures(database, settings.failures_per_minute)
     refusals = Refusals(database)
     last_use = LastUse(database)
@@ -108,54 +162,40 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         traffic,
     )
     public_documents, operator_documents = Documents("public"), Documents("operators")
-    listeners = _listeners(settings, endpoints, certificate, public_documents, operator_documents)
-    process.readiness.add("database", database.ping)
-    process.readiness.add("broker", broker.ping)
-    try:
-        await _prepare(settings, database, keyring)
-        async with (
-            broker.open(),
-            process.background(
-                "nonce-partitions",
-                maintain_for_ever(database, settings.timestamp_window_seconds),
-            ),
-            process.background("failures", failures.exchange_for_ever()),
-            process.background("refusals", refusals.write_for_ever()),
-            process.background("audit-head", log_head_for_ever(database)),
-            process.background("last-use", last_use.write_for_ever()),
-            process.background("traffic", traffic.write_for_ever()),
-            process.background("key-expiry", measure_for_ever(database)),
-            process.background("login-attempts", forget_old_for_ever(database)),
-        ):
-            await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
-            try:
-                async with AsyncExitStack() as opened:
-                    # Begun once there is a session with the broker, by which it asks the services.
-                    await opened.enter_async_context(
-                        process.background("queue-samples", queues.write_for_ever())
-                    )
-                    for listener in listeners:
-                        await opened.enter_async_context(listener.listening(process))
-                    if certificate.context is not None:
-                        following = certificate.follow_for_ever(partial(_renew, listeners))
-                        await opened.enter_async_context(
-                            process.background("tls-certificate", following)
-                        )
-                    yield
-                    await _of_each(listeners, Listener.drain)
-            finally:
-                async with AsyncExitStack() as closing:  # each of them, also after one that fails
-                    for name, write in (
-                        ("traffic", traffic.write),
-                        ("refusals", refusals.write),
-                        ("last_use", last_use.write),
-                    ):
-                        closing.push_async_callback(tolerating_outage, name, write)
-                    closing.push_async_callback(operator_documents.close)
-                    closing.push_async_callback(public_documents.close)
-                    await _of_each(listeners, Listener.close)
-    finally:
-        await database.close()
+    return _Gateway(
+        database=database,
+        keyring=keyring,
+        broker=broker,
+        certificate=certificate,
+        failures=failures,
+        refusals=refusals,
+        last_use=last_use,
+        traffic=traffic,
+        queues=queues,
+        public_documents=public_documents,
+        operator_documents=operator_documents,
+        listeners=_listeners(
+            settings, endpoints, certificate, public_documents, operator_documents
+        ),
+    )
+
+
+def _background_tasks(
+    settings: Settings, gateway: _Gateway
+) -> Iterator[tuple[str, Coroutine[Any, Any, NoReturn]]]:
+    """What runs beside the requests, each with the name of its task, from before the first request to after the last.
+
+    An iterator, so that no coroutine is made that is never awaited.
+    """
+    database = gateway.database
+    yield "nonce-partitions", maintain_for_ever(database, settings.timestamp_window_seconds)
+    yield "failures", gateway.failures.exchange_for_ever()
+    yield "refusals", gateway.refusals.write_for_ever()
+    yield "audit-head", log_head_for_ever(database)
+    yield "last-use", gateway.last_use.write_for_ever()
+    yield "traffic", gateway.traffic.write_for_ever()
+    yield "key-expiry", measure_for_ever(database)
+    yield "login-attempts", forget_old_for_ever(database)
 
 
 def _listeners(
