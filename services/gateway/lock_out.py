@@ -126,7 +126,7 @@ class LockOut:
                 counted[subject] = await _count(connection, subject, free[subject])
         return Attempt(by_name, counted)
 
-    async def forget(self, attempt: Attempt) -> None:
+    async def succeed(self, attempt: Attempt) -> None:
         """The attempt succeeded: it does not count of its address, and no failure does of its name."""
         async with self._database.transaction() as connection:
             for subject in sorted(attempt.counted):  # in the order of `begin`

@@ -147,7 +147,7 @@ class Logins:
             refusal = LoginRefused()
             self._refused(principal, login, refusal)
             raise refusal
-        await self._lock_out.forget(attempt)
+        await self._lock_out.succeed(attempt)
         return opened
 
     async def _open(self, principal: Principal, found: Login, code: str | None) -> Opened | None:
