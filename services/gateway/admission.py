@@ -7,7 +7,8 @@ that has no partition of nonces (`nonce_partitions.py`) is refused, since a repl
 
 The nonce of a request over its rate is recorded, too: what was refused must not be carried out later. A key that goes
 on beyond its rate, by as much as a minute's amount again, is closed for the class until the minute ends: what it signed
-for a time up to `closed_to` never passes and is not recorded, so that it cannot fill the table.
+for a time up to `closed_to` never passes and is not recorded, so that it cannot fill the table. Its nonce is looked up:
+a copy of a request that was admitted before is told so, since the first one may be carried out.
 """
 
 from __future__ import annotations
@@ -93,6 +94,14 @@ _CLOSE = """
     FROM closed c WHERE r.credential_id = c.credential_id AND r.class = c.class
     """
 
+# A scalar subquery is an index lookup in one partition, however many nonces there are.
+_USED = """
+    SELECT (SELECT true FROM nonces n
+            WHERE n.credential_id = a.id AND n.timestamp = a.timestamp AND n.nonce = a.nonce) IS NOT NULL AS is_used
+    FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY AS a (id, timestamp, nonce, n)
+    ORDER BY a.n
+    """
+
 
 class AdmissionRequest(NamedTuple):
     """One request to be admitted. Of several in one batch with the same key, timestamp and nonce, all but the first are
@@ -133,6 +142,8 @@ class _AdmissionResult:
     allowed: bool
     rate: Rate | None
     retry_after_seconds: int = 1
+    closed: bool = False
+    """The class is closed for the key, and the nonce was not recorded; it may have been before."""
 
 
 class Admission:
@@ -142,6 +153,8 @@ class Admission:
         self._database = database
         # One at a time: two would wait for each other at the row of a busy key's rate, and be half as large.
         self._batcher = Batcher(self._admit, name="admission", limit=ADMITTED_TOGETHER)
+        # Apart from admission: a key that is closed does not delay those that are not.
+        self._lookups = Batcher(self._are_used, name="used-nonces", limit=ADMITTED_TOGETHER)
         self._minute = 0
         self._beyond: Counter[tuple[int, RateClass]] = Counter()
         """Requests of this minute that were over their rate, at this process."""
@@ -155,14 +168,15 @@ class Admission:
             NonceReused: the nonce was there already.
             RateLimited: too many, with Retry-After.
         """
-        result = await self._batcher.submit(
-            AdmissionRequest(signed.credential.id, signed.timestamp, signed.nonce, rate_class)
-        )
+        request = AdmissionRequest(signed.credential.id, signed.timestamp, signed.nonce, rate_class)
+        result = await self._batcher.submit(request)
         if not result.active:
             raise UnknownSubscriptionKey
         if not result.in_bounds:
             raise TimestampOutOfWindow(extra={"server_time": int(time.time())})
         if not result.fresh or result.rate is None:
+            raise NonceReused
+        if result.closed and await self._lookups.submit(request):
             raise NonceReused
         if not result.allowed:
             headers = result.rate.headers()
@@ -191,6 +205,17 @@ class Admission:
             active=True, in_bounds=True, fresh=False, allowed=False, rate=None
         )
         return [results.get(id(request), reused) for request in requests]
+
+    async def _are_used(self, requests: list[AdmissionRequest]) -> list[bool]:
+        """Whether their nonces are recorded. Nothing is written."""
+        async with self._database.driver() as connection:
+            rows = await connection.fetch(
+                _USED,
+                [request.credential_id for request in requests],
+                [request.timestamp for request in requests],
+                [request.nonce for request in requests],
+            )
+        return [row["is_used"] for row in rows]
 
     async def _close(self, closing: Mapping[tuple[int, RateClass], int]) -> None:
         async with self._database.driver() as connection:
@@ -225,7 +250,9 @@ def _result_of(request: AdmissionRequest, row: Mapping[str, Any]) -> _AdmissionR
         # By the caller's clock, with which it signs.
         left = row["closed_to"] + 1 - request.timestamp
         nothing = Rate(limit=row["quota"], remaining=0, reset_seconds=left)
-        return _AdmissionResult(row["active"], row["in_bounds"], True, False, nothing, left)
+        return _AdmissionResult(
+            row["active"], row["in_bounds"], True, False, nothing, left, closed=True
+        )
     if row["place"] is None:
         return _AdmissionResult(
             row["active"], row["in_bounds"], fresh=False, allowed=False, rate=None

@@ -56,7 +56,7 @@ from libs.runtime.addresses import (
 )
 from libs.runtime.connections import CONNECTION
 from services.gateway.admission import Admission
-from services.gateway.authentication import Authentication, claimed_key
+from services.gateway.authentication import Authentication, Signed, claimed_key
 from services.gateway.bodies import Bodies
 from services.gateway.credentials import CONSOLE, Credential
 from services.gateway.failures import Failures
@@ -202,6 +202,7 @@ class Endpoints:
         """
         caller_address = address_of(request, self._trusted)
         address = counted_as(caller_address)
+        signed: Signed | None = None
         try:
             claim = await self._authentication.claim(request.headers)
             body = await self._bodies.read(request, (address, claim.credential.id))
@@ -221,6 +222,8 @@ class Endpoints:
         except (Unauthenticated, AddressNotAllowed) as error:
             self._refusals.stranger(error, address, claimed_key(request.headers))
             self._failures.count(address)
+            if signed is None:
+                self._failures.check(address)
             raise
         rate_headers.update(rate.headers())
         principal, role = signed.credential.principal, signed.credential.role

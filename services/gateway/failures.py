@@ -1,7 +1,8 @@
 """Addresses that keep failing to authenticate: counted over all gateway processes.
 
-Beyond the limit, further failures of the address are answered 429 for the rest of the minute. What is signed correctly
-always passes: other callers may share the address.
+Beyond the limit, further failures of the address are answered 429 for the rest of the minute. A request that is signed
+correctly never is: other callers may share the address, and a 429 would say that nothing was started, where a copy of a
+request whose first copy was admitted is to read `nonce_reused`.
 
 Counts are exchanged with the other processes once a second, so an address may get a second's worth more than its limit.
 """
@@ -45,10 +46,13 @@ class Failures:
         return self._known[address] + self._new[address] > self._per_minute
 
     def count(self, address: str) -> None:
-        """Count a failure. Raises RateLimited when the address has failed too often."""
+        """Count a failure."""
         self._turn()
         if address in self._new or len(self._new) < ADDRESSES:
             self._new[address] += 1
+
+    def check(self, address: str) -> None:
+        """Raises RateLimited when the address has failed too often."""
         if self.are_too_many(address):
             wait = 60 - int(time.time()) % 60
             raise RateLimited(

@@ -382,6 +382,27 @@ async def test_an_address_that_keeps_failing_is_told_so_by_every_process_and_may
         assert {answer.status for answer in signed} == {PASSED}
 
 
+async def test_what_is_signed_is_told_why_it_is_refused_also_at_an_address_that_keeps_failing(
+    gateway_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(
+        gateway_environment, tmp_path, BANKSIDE_GATEWAY_FAILURES_PER_MINUTE="1"
+    ) as desk:
+        copied = headers_of(await desk.key())
+        elsewhere = headers_of(await desk.key(allowed_networks=["192.0.2.0/24"]))
+        if time.time() % 60 > 53:  # the count begins anew with the minute
+            await until(minute_turned)
+        first = await desk.send(copied, TARGET)
+        failing = [(await desk.send(headers_of(UNKNOWN), TARGET)).code for _ in range(2)]
+
+        copy = await desk.send(copied, TARGET)
+        not_allowed = await desk.send(elsewhere, TARGET)
+
+    assert (first.status, failing[1]) == (PASSED, "rate_limited")
+    assert (copy.status, copy.code) == (401, "nonce_reused"), "the first one was admitted"
+    assert (not_allowed.status, not_allowed.code) == (403, "address_not_allowed")
+
+
 async def minute_turned() -> bool:
     return time.time() % 60 < 53
 

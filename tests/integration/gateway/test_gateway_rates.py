@@ -151,7 +151,8 @@ async def test_a_key_that_goes_on_beyond_its_rate_fills_no_table_and_what_it_sen
         [row] = await desk.execute(query + joined, key=key.subscription_key)
         return row[0]
 
-    answers: list[Answer] = []
+    admitted = headers_of(key)
+    answers = [await desk.send(admitted, TARGET)]
     while await nonces() == len(answers):
         assert len(answers) < 10 * FEWEST_BEYOND, "every request is recorded"
         answers += (await burst(api, 50))[0]
@@ -159,12 +160,14 @@ async def test_a_key_that_goes_on_beyond_its_rate_fills_no_table_and_what_it_sen
     kept = headers_of(key, timestamp=str(closed_to))
     recorded = await nonces()
     refused = await desk.send(kept, TARGET)
+    copy = await desk.send(admitted, TARGET)
     write = await api.patch(
         "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01", {"unknown": 1}
     )
 
     assert {answer.code for answer in answers if answer.status != PASSED} == {"rate_limited"}
     assert refused.code == "rate_limited"
+    assert copy.code == "nonce_reused", "a 429 would say that nothing was started"
     assert await nonces() == recorded + 1  # of the write
     assert write.status == PASSED, "the other classes go on"
     await desk.execute("UPDATE rates SET due = 0")
