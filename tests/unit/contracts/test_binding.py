@@ -109,15 +109,15 @@ def test_there_are_one_to_ten_persons(count: int) -> None:
 
 
 def test_of_many_mistakes_a_hundred_are_told_and_how_many_there_are_besides() -> None:
-    unknown = {f"unknown_{number}": 1 for number in range(20_000)}
+    unknown = {f"unknown_{number}": 1 for number in range(900)}
 
     errors = errors_of(table.ONBOARD_CUSTOMER, body=onboarding(**unknown))
     again = Invalid([*errors, *errors[:7]]).errors
 
     assert [error["type"] for error in errors] == ["extra_forbidden"] * 100 + ["too_many_errors"]
-    assert (errors[-1]["loc"], errors[-1]["ctx"]) == (["body"], {"omitted": 19_900})
+    assert (errors[-1]["loc"], errors[-1]["ctx"]) == (["body"], {"omitted": 800})
     assert len(again) == 101
-    assert again[-1]["ctx"] == {"omitted": 19_907}
+    assert again[-1]["ctx"] == {"omitted": 807}
 
 
 def test_nothing_sensitive_comes_back_as_input_wherever_it_was_sent() -> None:

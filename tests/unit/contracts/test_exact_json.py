@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from libs.contracts.customers import MAX_PERSONS
 from libs.contracts.exact_json import NotExactJson, decode, decode_request, encode
+from tests.support import people
 
 numbers = st.one_of(
     st.integers(min_value=-(10**40), max_value=10**40),
@@ -79,9 +81,41 @@ def test_keys_that_are_equal_only_when_unescaped_are_duplicates() -> None:
 def test_depth_32_is_read_and_depth_33_is_not() -> None:
     assert decode_request(nested(32))
     assert decode_request(b'{"a":' * 32 + b"1" + b"}" * 32)
-    for too_deep in (nested(33), b'{"a":' * 33 + b"1" + b"}" * 33, nested(100_000)):
+    for too_deep in (nested(33), b'{"a":' * 33 + b"1" + b"}" * 33, nested(900)):
         with pytest.raises(NotExactJson, match="nested deeper than 32"):
             decode_request(too_deep)
+    with pytest.raises(NotExactJson):
+        decode_request(nested(100_000))
+
+
+def test_a_thousand_members_and_items_are_read_and_one_more_is_not() -> None:
+    names = ",".join(f'"{number}":"{{,,[{number}"' for number in range(498)).encode()
+
+    for one_less in (b"[" + b"0," * 999 + b"0]", b'{"a":[' + b"0," * 500 + b"0]," + names + b"}"):
+        assert decode_request(one_less)
+        with pytest.raises(NotExactJson, match="more than 1000 members"):
+            decode_request(one_less.replace(b"0,", b"0,0,", 1))
+
+
+def test_members_suffice_for_three_of_the_longest_application() -> None:
+    longest = people.application(persons=[people.person() for _ in range(MAX_PERSONS)])
+
+    assert decode_request(json.dumps([longest] * 3).encode())
+
+
+def test_what_looks_like_members_within_a_string_is_text() -> None:
+    for text in (",[{" * 2000, '\\",' * 2000, "\\\\," * 2000, '\\\\\\",' * 2000):
+        assert decode_request(json.dumps({"a": text}).encode()) == {"a": text}
+
+
+def test_strings_that_cannot_all_be_members_are_too_many() -> None:
+    for body in (
+        b'["' + b'","' * 80_000 + b'"]',
+        b"[" + b'"",' * 80_000,
+        b'"' * 200_000 + b"," * 1001,
+    ):
+        with pytest.raises(NotExactJson, match="more than 1000 members"):
+            decode_request(body)
 
 
 @pytest.mark.parametrize(
