@@ -8,7 +8,7 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 1
 
 HANDLED_SECONDS = Histogram(
     "bankside_handled_seconds",
-    "Time to answer a query or to drive a command once, by outcome (an error's code, ok, or expired).",
+    "Time to answer a query or to drive a command once, by outcome (an error's code, ok, expired, or cancelled).",
     ["operation", "outcome"],
     buckets=SECONDS,
 )

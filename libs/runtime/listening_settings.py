@@ -36,6 +36,13 @@ class ListeningSettings(ProcessSettings):
         """
         return 0.8 * (self.shutdown_seconds - 2 * self.longest_drain_seconds)
 
+    @property
+    def last_answer_seconds(self) -> float:
+        """From the beginning of a stop until a request is answered, at most: before aiohttp cancels what it has read of
+        one, half of `answering_seconds` after the drain.
+        """
+        return self.longest_drain_seconds + 0.45 * self.answering_seconds
+
     def encryption(self) -> ssl.SSLContext | None:
         """TLS of the connections of callers; None: they are not encrypted. Raises Misconfigured."""
         names = f"{self.variable('tls_certificate_file')} and {self.variable('tls_key_file')}"

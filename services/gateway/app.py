@@ -81,6 +81,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             following = gateway.certificate.follow_for_ever(partial(_renew, gateway.listeners))
             await opened.enter_async_context(process.background("tls-certificate", following))
         yield
+        gateway.endpoints.begin_stop()
         await _of_each(gateway.listeners, Listener.drain)
 
 
@@ -97,6 +98,7 @@ class _Gateway:
     last_use: LastUse
     traffic: TrafficCounts
     queues: QueueSamples
+    endpoints: Endpoints
     public_documents: Documents
     operator_documents: Documents
     listeners: tuple[Listener, Listener]
@@ -172,6 +174,7 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
         last_use=last_use,
         traffic=traffic,
         queues=queues,
+        endpoints=endpoints,
         public_documents=public_documents,
         operator_documents=operator_documents,
         listeners=_listeners(

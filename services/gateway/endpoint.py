@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -19,6 +20,7 @@ from libs import tracing
 from libs.batching import TooManyWaiting
 from libs.contracts.binding import bind, require_our_ids
 from libs.contracts.errors import (
+    LOOK_BEFORE_REPEATING,
     Abandoned,
     AddressNotAllowed,
     BanksideError,
@@ -59,6 +61,7 @@ from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, Signed, claimed_key
 from services.gateway.bodies import Bodies
 from services.gateway.credentials import CONSOLE, Credential
+from services.gateway.deadlines import Deadlines
 from services.gateway.failures import Failures
 from services.gateway.last_use import LastUse
 from services.gateway.login_repository import StoredSession
@@ -76,6 +79,9 @@ from services.gateway.requests import (
 from services.gateway.responses import failure, success
 from services.gateway.settings import Settings
 from services.gateway.traffic import TrafficCounts
+
+CANCELLED = "cancelled"
+"""The outcome in the log of a request that had no answer when the process ended."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -117,11 +123,16 @@ class Endpoints:
         self._logins = logins
         self._traffic = traffic
         self._bodies = Bodies(settings.body_seconds)
+        self._deadlines = Deadlines()
         self._trusted = parse_networks(settings.trusted_proxies)
 
     def counted_peer(self, peer: str) -> str | None:
         """What connections from this address are counted under; None for those of a trusted proxy."""
         return None if is_within(peer, self._trusted) else counted_as(normal_form(peer))
+
+    def begin_stop(self) -> None:
+        """Have every request answered before the listeners close its connection."""
+        self._deadlines.bring_forward(self._settings.last_answer_seconds)
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -136,6 +147,11 @@ class Endpoints:
                 except BanksideError as error:
                     outcome = error.code
                     response = failure(error, request_id)
+                except asyncio.CancelledError:
+                    note_handled(
+                        "request_handled", operation.name, CANCELLED, time.perf_counter() - started
+                    )
+                    raise
                 if span is not None:
                     span.set({"http.response.status_code": response.status})
                     conclude(span, operation.name, outcome)
@@ -171,8 +187,11 @@ class Endpoints:
         rate_headers: dict[str, str] = {}
         try:
             # After the deadline it is 503: nothing was started.
-            async with asyncio.timeout(deadline - time.time()):
-                principal, body = await self._admit(operation, request, request_id, rate_headers)
+            principal, body = await self._deadlines.within(
+                deadline - time.time(),
+                self._admit(operation, request, request_id, rate_headers),
+                Unavailable,
+            )
             check_media_type(operation, request, body)
             response = await self._carry_out(
                 operation, request, request_id, body, principal, deadline
@@ -266,7 +285,11 @@ class Endpoints:
         idempotency_key, errors = idempotency_key_of(operation, request)
         command = _bind(operation, request, body, errors)
         if operation.service == GATEWAY:
-            payload = await self._answering.answer(operation, principal, command, deadline)
+            payload = await self._deadlines.within(
+                None,
+                self._answering.answer(operation, principal, command, deadline),
+                partial(_unanswered, operation),
+            )
             return success(operation, payload)
         command_id = command_id_of(principal, request, idempotency_key)
         envelope = self._caller.envelope(
@@ -280,10 +303,16 @@ class Endpoints:
             body_hashes=() if operation.is_query else self._body_hashes(command_id, body),
         )
         if operation.is_query:
-            reply = await self._caller.ask(envelope, is_read=operation.is_read)
+            reply = await self._deadlines.within(
+                None,
+                self._caller.ask(envelope, is_read=operation.is_read),
+                partial(_unanswered, operation),
+            )
             return self._response(operation, reply)
         try:
-            return await self._write(operation, envelope)
+            return await self._deadlines.within(
+                None, self._write(operation, envelope), OutcomePending
+            )
         except (OutcomePending, IdempotencyInProgress, IdempotencyKeyReused, Abandoned) as known:
             if idempotency_key is None and isinstance(known, OutcomePending):
                 known.detail = pending_without_key(operation)
@@ -333,6 +362,11 @@ class Endpoints:
         if reply.replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
+
+
+def _unanswered(operation: Operation) -> BanksideError:
+    """Of a query that is given up because the process stops."""
+    return Unavailable() if operation.is_read else OutcomePending(LOOK_BEFORE_REPEATING)
 
 
 def _require_idempotency_key(

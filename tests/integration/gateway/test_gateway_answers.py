@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +18,16 @@ from libs.contracts.errors import NotFound
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
-from tests.integration.gateway.desk import Desk, a_balance, answering, carrying_out, verdict
+from tests.integration.gateway.desk import (
+    Desk,
+    a_balance,
+    answering,
+    carrying_out,
+    running_gateway,
+    until,
+    verdict,
+)
+from tests.support.infrastructure import Environment
 
 PERSON = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
 ACCOUNT = "/partner/reseller/accounts/acct_1"
@@ -69,3 +80,44 @@ async def test_an_answer_of_a_service_is_told_as_it_is(desk: Desk) -> None:
 
     assert verdict(answer) == (404, "not_found")
     assert answer.headers["RateLimit-Remaining"] == "99"
+
+
+async def test_what_still_waits_when_a_gateway_stops_is_answered_as_at_its_deadline(
+    gateway_environment: Environment, tmp_path: Path, nothing_left: None
+) -> None:
+    waiting = set[str]()
+
+    async def update(_drive: Drive, _command: UpdatePerson) -> Result:
+        waiting.add("write")
+        return await asyncio.Future()
+
+    async def account(_p: Principal, _command: Any, _deadline: float) -> Result:
+        waiting.add("read")
+        return await asyncio.Future()
+
+    async def both_wait() -> bool:
+        return len(waiting) == 2
+
+    handled = {ledger_read.GET_ACCOUNT.name: account}
+    async with (
+        running_gateway(
+            gateway_environment, tmp_path, BANKSIDE_GATEWAY_SHUTDOWN_SECONDS="6"
+        ) as desk,
+        carrying_out(gateway_environment, {onboarding.UPDATE_PERSON.name: update}),
+        answering(gateway_environment, "ledger_read", handled),
+    ):
+        api = await desk.new_api()
+        write = asyncio.create_task(api.patch(PERSON, {"ownership_percentage": 50}))
+        read = asyncio.create_task(api.get(ACCOUNT))
+        await until(both_wait)
+
+        code = await desk.stack.services["gateway"].stop()
+
+        answers = await asyncio.gather(write, read)
+
+    assert code == 0
+    assert [verdict(answer) for answer in answers] == [
+        (504, "outcome_pending"),
+        (503, "unavailable"),
+    ]
+    assert all(answer.headers["X-Request-Id"] for answer in answers)
