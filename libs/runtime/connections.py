@@ -22,7 +22,9 @@ from prometheus_client import Counter, Gauge
 
 SWEEP_SECONDS = 1.0
 MOST_AHEAD_BYTES = 1024 * 1024
-"""The most that may arrive while a request is under way: its body, and requests sent before its answer."""
+"""The most that may arrive while a request has no answer: its body, and requests sent before its answer. What follows is
+the rest of a body, which aiohttp throws away for a while, so that the caller reads the answer.
+"""
 COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever this much has arrived on all connections."""
 
@@ -81,12 +83,12 @@ class _Connection(asyncio.Protocol):
         self._owner.add(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._requests:
+        if self._body is not None:
             self._ahead_bytes += len(data)
             if self._ahead_bytes > MOST_AHEAD_BYTES:
                 self.abort("sent_ahead")
                 return
-        elif self._headers_began is None:
+        elif not self._requests and self._headers_began is None:
             self._headers_began = time.monotonic()
         self._handler.data_received(data)
         self._owner.received(len(data))

@@ -3,17 +3,62 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from aiohttp import ClientSession, web
+from aiohttp.typedefs import Handler
 
 from deploy.local.ports import LOOPBACK
 from libs.runtime.accepting import until_arrived
-from libs.runtime.connections import Connections
+from libs.runtime.connections import MOST_AHEAD_BYTES, Connections
 from tests.support.pace import pace
 
 
 async def answer(_: web.Request) -> web.Response:
     return web.Response()
+
+
+@asynccontextmanager
+async def listening(
+    handler: Handler, *, stalled_seconds: float = 10
+) -> AsyncIterator[tuple[Connections, tuple[str, int]]]:
+    """Connections that are accepted at this address and whose requests this handler answers."""
+    connections = Connections(str, per_address=8, in_all=8, stalled_seconds=stalled_seconds)
+    application = web.Application(middlewares=[connections.middleware])
+    application.router.add_route("*", "/", handler)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    assert runner.server is not None
+    protocols = connections.protocols(runner.server)
+    server = await asyncio.get_running_loop().create_server(protocols, LOOPBACK, 0)
+    async with server:
+        yield connections, server.sockets[0].getsockname()
+    await runner.cleanup()
+
+
+async def test_a_body_of_megabytes_that_is_refused_has_an_answer() -> None:
+    async def refuse(_: web.Request) -> web.Response:
+        return web.Response(status=413)
+
+    size = 8 * MOST_AHEAD_BYTES
+    async with listening(refuse) as (_, address):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(
+            b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+            % size
+        )
+        await writer.drain()
+        async with asyncio.timeout(20 * pace()):
+            answered = await reader.readuntil(b"\r\n")
+
+            writer.write(bytes(size))
+            await writer.drain()
+            rest = await reader.read()
+        writer.transport.abort()
+
+    assert answered.startswith(b"HTTP/1.1 413")
+    assert rest.endswith(b"\r\n\r\n"), "it is closed, not reset"
 
 
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
