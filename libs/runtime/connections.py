@@ -22,8 +22,8 @@ from prometheus_client import Counter, Gauge
 
 SWEEP_SECONDS = 1.0
 MOST_AHEAD_BYTES = 1024 * 1024
-"""The most that may arrive while a request has no answer: its body, and requests sent before its answer. What follows is
-the rest of a body, which aiohttp throws away for a while, so that the caller reads the answer.
+"""The most that may arrive while a request has no answer: its body, and requests sent before its answer. What follows
+is the rest of a body, which aiohttp throws away for a while, so that the caller reads the answer.
 """
 COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever this much has arrived on all connections."""
@@ -88,7 +88,11 @@ class _Connection(asyncio.Protocol):
             if self._ahead_bytes > MOST_AHEAD_BYTES:
                 self.abort("sent_ahead")
                 return
-        elif not self._requests and self._headers_began is None:
+        elif (
+            not self._requests
+            and self._headers_began is None
+            and data.lstrip(b"\r\n")  # an empty line may stand before a request (RFC 9112, 2.2)
+        ):
             self._headers_began = time.monotonic()
         self._handler.data_received(data)
         self._owner.received(len(data))

@@ -61,6 +61,29 @@ async def test_a_body_of_megabytes_that_is_refused_has_an_answer() -> None:
     assert rest.endswith(b"\r\n\r\n"), "it is closed, not reset"
 
 
+async def test_an_empty_line_behind_a_request_begins_no_headers() -> None:
+    async with listening(answer, stalled_seconds=0.01) as (connections, address):
+        closing = asyncio.create_task(connections.close_slow_ones_for_ever())
+        reader, writer = await asyncio.open_connection(*address)
+        begun, begins = await asyncio.open_connection(*address)
+        async with asyncio.timeout(20 * pace()):
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"\r\n")
+            begins.write(b"\r\nG")
+
+            ended = await begun.read()  # a later look at all connections
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+            again = await reader.readuntil(b"\r\n\r\n")
+        for each in (writer, begins):
+            each.transport.abort()
+        closing.cancel()
+        await asyncio.wait({closing})
+
+    assert ended == b""
+    assert again.startswith(b"HTTP/1.1 200")
+
+
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
     connections = Connections(str, per_address=8, in_all=8, stalled_seconds=10)
     application = web.Application(middlewares=[connections.middleware])
