@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from typing import NoReturn
 
 import structlog
 from aiohttp import web
@@ -41,6 +42,7 @@ def public_application(
     build_validators(row.command for row in PUBLIC_OPERATIONS)
     application = _application(endpoints, connections, PUBLIC_OPERATIONS)
     add_documents(application, documents)
+    _add_unknown(application)
     return application
 
 
@@ -50,6 +52,7 @@ def operator_application(
     """What operators reach, on a listener of its own."""
     application = _application(endpoints, connections, OPERATOR_OPERATIONS)
     add_operator_document(application, documents)
+    _add_unknown(application)
     return application
 
 
@@ -70,6 +73,22 @@ def _application(
     application.on_response_prepare.append(_name_server)
     application.on_response_prepare.append(connections.close_when_draining)
     return application
+
+
+def _add_unknown(application: web.Application) -> None:
+    """The route of what no other one takes, added last: without it aiohttp answers an expectation there by itself."""
+    application.router.add_route("*", "/{path:.*}", _unknown, expect_handler=meet_expectation)
+
+
+async def _unknown(request: web.Request) -> NoReturn:
+    allowed: set[str] = set()
+    for resource in request.app.router.resources():
+        _, methods = await resource.resolve(request)
+        allowed |= methods
+    allowed.discard("*")  # of this route itself
+    if allowed:
+        raise web.HTTPMethodNotAllowed(request.method, allowed)
+    raise web.HTTPNotFound
 
 
 async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
