@@ -11,7 +11,7 @@ import asyncio
 
 from aiohttp import web
 
-from libs.contracts.errors import BodyTooLarge, MalformedJson, RequestTimeout
+from libs.contracts.errors import BodyTooLarge, RequestTimeout
 from services.gateway.requests import MAX_BODY_BYTES
 
 PER_CALLER = 64
@@ -39,7 +39,6 @@ class Bodies:
         Raises:
             BodyTooLarge: more than 256 KiB.
             RequestTimeout: not there in time, or given up for another one.
-            MalformedJson: its framing is broken.
         """
         if not request.body_exists:
             return b""
@@ -49,10 +48,6 @@ class Bodies:
             return await self._arriving(request, caller)
         except ConnectionError:  # the caller is gone
             raise RequestTimeout from None
-        except web.RequestPayloadError:
-            raise MalformedJson(
-                "The body's framing is broken: check Content-Length and Transfer-Encoding."
-            ) from None
 
     async def _arriving(self, request: web.Request, caller: Caller) -> bytes:
         try:
