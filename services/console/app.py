@@ -13,6 +13,7 @@ from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Process
+from libs.runtime.request_handlers import request_handlers
 from services.console.application import build_application
 from services.console.gateway import SignedGateway
 from services.console.settings import Settings
@@ -63,16 +64,19 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         runner = web.AppRunner(
             build_application(settings, gateway, connections),
-            access_log=None,
-            auto_decompress=False,
             handler_cancellation=False,
-            keepalive_timeout=KEEPALIVE_SECONDS,
             shutdown_timeout=settings.answering_seconds / 2,  # aiohttp waits for it twice
-            max_headers=MAX_HEADERS,
         )
         await runner.setup()
-        handler = runner.server
-        assert handler is not None
+        server = runner.server
+        assert server is not None
+        handlers = request_handlers(
+            server,
+            access_log=None,
+            auto_decompress=False,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            max_headers=MAX_HEADERS,
+        )
         slow_ones = connections.close_slow_ones_for_ever()
         try:
             async with (
@@ -80,7 +84,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 accepting(
                     process,
                     await bound_at(settings.host, settings.port),
-                    connections.protocols(handler),
+                    connections.protocols(handlers),
                     handshakes,
                 ),
             ):

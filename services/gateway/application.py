@@ -23,13 +23,13 @@ from libs.contracts.operation import Operation
 from libs.contracts.request_context import RequestContext, request_context
 from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.runtime.connections import Connections
+from libs.runtime.request_handlers import SERVER
 from libs.runtime.request_log import request_log
 from services.gateway.documents import Documents, add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
 from services.gateway.requests import MAX_BODY_BYTES, meet_expectation, request_id_of
 from services.gateway.responses import failure
 
-SERVER = "bankside"
 NO_SUCH_PATH = "There is no such path: a path is written exactly as in the reference, without a slash at its end."
 
 _log = structlog.get_logger("gateway")

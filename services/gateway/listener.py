@@ -15,6 +15,7 @@ from libs.runtime.accepting import accepting, until_arrived
 from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
+from libs.runtime.request_handlers import request_handlers
 from services.gateway.endpoint import Endpoints
 from services.gateway.listening import ListenAt, sockets_at
 from services.gateway.settings import Settings
@@ -67,22 +68,25 @@ class Listener:
         )
         self._runner = web.AppRunner(
             application(endpoints, self._connections),
-            access_log=None,
-            auto_decompress=False,
             handler_cancellation=False,
-            keepalive_timeout=KEEPALIVE_SECONDS,
             shutdown_timeout=settings.answering_seconds / 2,  # aiohttp waits for it twice
-            max_headers=MAX_HEADERS,
-            lingering_time=LINGERING_SECONDS,
         )
 
     @asynccontextmanager
     async def listening(self, process: Process) -> AsyncIterator[None]:
         """While the body runs, connections are accepted."""
         await self._runner.setup()
-        handler = self._runner.server
-        assert handler is not None
-        protocols = self._connections.protocols(handler)
+        server = self._runner.server
+        assert server is not None
+        handlers = request_handlers(
+            server,
+            access_log=None,
+            auto_decompress=False,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            max_headers=MAX_HEADERS,
+            lingering_time=LINGERING_SECONDS,
+        )
+        protocols = self._connections.protocols(handlers)
         slow_ones = self._connections.close_slow_ones_for_ever()
         async with (
             process.background("connections", slow_ones),
