@@ -45,7 +45,10 @@ from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
 from services.gateway.traffic import TrafficCounts
 
-BROKER_WAIT_SECONDS = 10.0
+FIRST_SESSION_SECONDS = 10.0
+"""A gateway waits up to this long for its first session with the broker before it listens: until then each request that
+asks a service is 503. Then it listens all the same: its documents and its own operations need no service.
+"""
 OPERATOR_CONNECTIONS = 256
 """In one process."""
 
@@ -60,7 +63,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await opened.enter_async_context(gateway.broker.open())
         for name, task in _background_tasks(settings, gateway):
             await opened.enter_async_context(process.background(name, task))
-        await gateway.broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        await gateway.broker.start(wait_seconds=FIRST_SESSION_SECONDS)
         # Left from the last to the first: what the last requests counted is written after the listeners are closed.
         for name, write in (
             ("traffic", gateway.traffic.write),

@@ -1,6 +1,8 @@
 """The steps of a request through the gateway, in the order of the interface (§1).
 
-route ─▶ size ─▶ credentials ─▶ rate ─▶ family, scope ─▶ media type, JSON, validation ─▶ command or query ─▶ reply
+route ─▶ announced size ─▶ headers, body, signature ─▶ networks of the key ─▶ nonce and rate ─▶ console's session
+─▶ family, scope, role ─▶ Idempotency-Key, where the key requires one ─▶ media type, JSON, validation
+─▶ command or query ─▶ reply
 """
 
 from __future__ import annotations
