@@ -17,7 +17,7 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 class QuerySender(Protocol):
-    """The part of `libs.messaging.caller.Caller` that sends queries."""
+    """The part of `libs.messaging.service_client.ServiceClient` that sends queries."""
 
     async def query(
         self, operation: Operation, principal: Principal, command: Command, deadline: float
@@ -31,8 +31,8 @@ class QueryClient:
         patience_seconds: a service that does not answer within this time counts as unavailable.
     """
 
-    def __init__(self, caller: QuerySender, *, patience_seconds: float) -> None:
-        self._caller = caller
+    def __init__(self, service_client: QuerySender, *, patience_seconds: float) -> None:
+        self._service_client = service_client
         self._patience_seconds = patience_seconds
         self._log = structlog.get_logger("queries")
 
@@ -55,7 +55,7 @@ class QueryClient:
         """
         patience = min(deadline, time.time() + self._patience_seconds)
         try:
-            payload = await self._caller.query(operation, principal, command, patience)
+            payload = await self._service_client.query(operation, principal, command, patience)
         except BanksideError as error:
             if error.status >= 500:
                 raise Unavailable from error

@@ -59,7 +59,7 @@ class UnconfirmedLimit:
 
 
 class Part(Protocol):
-    """A caller, consumer or publisher, which works on each session in turn."""
+    """A service client, consumer or publisher, which works on each session in turn."""
 
     async def attach(self, session: Session) -> None:
         """Begin to work on this session."""

@@ -10,9 +10,9 @@ import msgspec
 from libs.contracts.events import API_VERSION, EVENT_TYPES, EventType
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS, SERVICES, operations_of
-from libs.messaging.caller import QUERY_BATCH
 from libs.messaging.envelope import Envelope, Reply, WireError
 from libs.messaging.replier import REPLY_BATCH
+from libs.messaging.service_client import QUERY_BATCH
 from libs.messaging.topology import (
     COMMANDS,
     EVENTS,

@@ -14,7 +14,7 @@ from libs.handling.audit_head import log_head_for_ever
 from libs.handling.key_checks import require_known_keys
 from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database, open_database
 from libs.persistence.retries import until_available
 from libs.persistence.sealing import Keyring
@@ -119,15 +119,15 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
     broker = Broker(
         settings.amqp_url.get_secret_value(), settings.service, ca_file=settings.amqp_ca_file
     )
-    caller = Caller(settings.message_sealer())
-    broker.add(caller)
+    service_client = ServiceClient(settings.message_sealer())
+    broker.add(service_client)
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
     failures = Failures(database, settings.failures_per_minute)
     refusals = Refusals(database)
     last_use = LastUse(database)
     traffic = TrafficCounts(database)
-    queues = QueueSamples(database, Services(caller, {}))
+    queues = QueueSamples(database, Services(service_client, {}))
     passwords = Passwords()
     logins = Logins(
         database,
@@ -149,11 +149,11 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
         failures,
         refusals,
         last_use,
-        caller,
+        service_client,
         lookup,
         Answering(
             handlers_of(
-                caller,
+                service_client,
                 database=database,
                 keyring=keyring,
                 passwords=passwords,

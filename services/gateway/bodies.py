@@ -18,7 +18,7 @@ PER_CALLER = 64
 IN_ALL = 256
 """Bodies on their way in one process."""
 
-Caller = tuple[str, int]
+BodyOwner = tuple[str, int]
 """The address under which it is counted, and the id of its key's credential."""
 
 
@@ -31,9 +31,9 @@ class Bodies:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._on_their_way: dict[Caller, dict[asyncio.Timeout, None]] = {}
+        self._on_their_way: dict[BodyOwner, dict[asyncio.Timeout, None]] = {}
 
-    async def read(self, request: web.Request, caller: Caller) -> bytes:
+    async def read(self, request: web.Request, owner: BodyOwner) -> bytes:
         """The whole body.
 
         Raises:
@@ -45,22 +45,22 @@ class Bodies:
         try:
             if request.content.is_eof():
                 return await self._rest(request)
-            return await self._arriving(request, caller)
+            return await self._arriving(request, owner)
         except ConnectionError:  # the caller is gone
             raise RequestTimeout from None
 
-    async def _arriving(self, request: web.Request, caller: Caller) -> bytes:
+    async def _arriving(self, request: web.Request, owner: BodyOwner) -> bytes:
         try:
             async with asyncio.timeout(self._seconds) as patience:
-                self._make_room(caller)
-                own = self._on_their_way.setdefault(caller, {})
+                self._make_room(owner)
+                own = self._on_their_way.setdefault(owner, {})
                 own[patience] = None
                 try:
                     return await self._rest(request)
                 finally:
                     own.pop(patience, None)
                     if not own:
-                        self._on_their_way.pop(caller, None)
+                        self._on_their_way.pop(owner, None)
         except TimeoutError:
             raise RequestTimeout from None
 
@@ -73,8 +73,8 @@ class Bodies:
                 raise BodyTooLarge
         return bytes(body)
 
-    def _make_room(self, caller: Caller) -> None:
-        own = self._on_their_way.get(caller, {})
+    def _make_room(self, owner: BodyOwner) -> None:
+        own = self._on_their_way.get(owner, {})
         if len(own) >= PER_CALLER:
             give_up_the_oldest(own)
         elif sum(map(len, self._on_their_way.values())) >= IN_ALL:

@@ -46,8 +46,8 @@ from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
 from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import OK, conclude, note_handled
-from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKeys
 from libs.runtime.addresses import (
@@ -107,7 +107,7 @@ class Endpoints:
         failures: Failures,
         refusals: Refusals,
         last_use: LastUse,
-        caller: Caller,
+        service_client: ServiceClient,
         lookup: LookupKeys,
         answering: Answering,
         logins: Logins,
@@ -119,7 +119,7 @@ class Endpoints:
         self._failures = failures
         self._refusals = refusals
         self._last_use = last_use
-        self._caller = caller
+        self._service_client = service_client
         self._lookup = lookup
         self._answering = answering
         self._logins = logins
@@ -294,7 +294,7 @@ class Endpoints:
             )
             return success(operation, payload)
         command_id = command_id_of(principal, request, idempotency_key)
-        envelope = self._caller.envelope(
+        envelope = self._service_client.envelope(
             operation,
             principal,
             command,
@@ -307,7 +307,7 @@ class Endpoints:
         if operation.is_query:
             reply = await self._deadlines.within(
                 None,
-                self._caller.ask(envelope, is_read=operation.is_read),
+                self._service_client.send_query(envelope, is_read=operation.is_read),
                 partial(_unanswered, operation),
             )
             return self._response(operation, reply)
@@ -329,7 +329,7 @@ class Endpoints:
             OutcomePending: from the first byte on, for all that is neither a result nor an error of 4xx or 503 that a
                 service decided: a fault of ours would have the caller send again what may have been carried out.
         """
-        reply = await self._caller.command(envelope)
+        reply = await self._service_client.send_command(envelope)
         try:
             return self._response(operation, reply)
         except BanksideError as error:
@@ -357,7 +357,7 @@ class Endpoints:
                 error.extra["request_id"] = reply.request_id
             raise error
         if operation.reply_shape or not reply.result:
-            opened = self._caller.open_result(operation, reply)
+            opened = self._service_client.open_result(operation, reply)
             response = success(operation, opened, reply.message)
         else:
             response = success(operation, bytes(reply.result), reply.message)

@@ -14,8 +14,8 @@ from libs.handling.outbox_relay import run_relay
 from libs.handling.periodic import repeat
 from libs.handling.queries import run_queries
 from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
-from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
+from libs.messaging.service_client import ServiceClient
 from libs.runtime.process import Process
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
@@ -36,10 +36,10 @@ HOUSEKEEPING_SECONDS = 60.0
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     broker = broker_of(settings, process)
-    caller = Caller(sealer)
-    broker.add(caller)
+    service_client = ServiceClient(sealer)
+    broker.add(service_client)
     ownership = OnboardingOwnership(
-        caller,
+        service_client,
         patience_seconds=settings.ownership_seconds,
         remembered=settings.remembered_owners,
     )

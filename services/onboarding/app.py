@@ -17,8 +17,8 @@ from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
-from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
@@ -66,8 +66,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     lookup = settings.lookup()
     store = Store(Vault(settings.ring("storage_keys"), lookup))
     broker = broker_of(settings, process)
-    caller = Caller(sealer)
-    broker.add(caller)
+    service_client = ServiceClient(sealer)
+    broker.add(service_client)
     database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
@@ -116,7 +116,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     providers.identity.newest,
                     providers.core.newest,
                     transit_seconds=transit_seconds,
-                    went_back=RequestedReconciliation(caller, process.service),
+                    went_back=RequestedReconciliation(service_client, process.service),
                 ).watch(),
             )
         )

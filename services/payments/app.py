@@ -17,8 +17,8 @@ from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.handling.query_client import QueryClient
 from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
-from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database
 from libs.runtime.process import Process
@@ -53,10 +53,10 @@ KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name, table.APPROVE_WIRE.name})
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     broker = broker_of(settings, process)
-    caller = Caller(sealer)
-    broker.add(caller)
+    service_client = ServiceClient(sealer)
+    broker.add(service_client)
     ownership = OnboardingOwnership(
-        QueryClient(caller, patience_seconds=settings.ownership_seconds),
+        QueryClient(service_client, patience_seconds=settings.ownership_seconds),
         capacity=settings.remembered_owners,
     )
     database = database_of(settings, process)
@@ -69,7 +69,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             [NewestRecords(wires.PROVIDER, core.newest, wires.compare)],
             transit_seconds=transit_seconds,
             on_checked=sends.make_pending_due,
-            went_back=RequestedReconciliation(caller, process.service),
+            went_back=RequestedReconciliation(service_client, process.service),
         )
         effective = settings.effective_policies()
         commands = command_handlers(

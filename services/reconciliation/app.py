@@ -13,8 +13,8 @@ from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import run_queries
 from libs.handling.query_client import QueryClient
 from libs.handling.servers import BROKER_WAIT_SECONDS, broker_of, database_of
-from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
 from libs.runtime.process import Process
@@ -52,13 +52,13 @@ ASK_SECONDS = 15.0
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     broker = broker_of(settings, process)
-    caller = Caller(sealer)
-    broker.add(caller)
+    service_client = ServiceClient(sealer)
+    broker.add(service_client)
     database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         providers = await open_providers(settings, opened)
-        query_client = QueryClient(caller, patience_seconds=ASK_SECONDS)
+        query_client = QueryClient(service_client, patience_seconds=ASK_SECONDS)
         reconciler = Reconciler(
             database,
             comparisons(settings, database, query_client, providers),

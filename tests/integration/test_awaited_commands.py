@@ -40,8 +40,8 @@ class Waiting:
 
 async def accept_after(environment: Environment, database: Database, attempts: int) -> None:
     """A command that was driven so often, and is due."""
-    async with calling(environment) as caller:
-        command = replace(accepting(), body=bytes(envelope_of(caller).body))
+    async with calling(environment) as service_client:
+        command = replace(accepting(), body=bytes(envelope_of(service_client).body))
     async with database.transaction() as connection:
         await inbox_acceptance.accept(connection, command, None, lease=False)
     await execute(database, f"UPDATE inbox SET attempts = {attempts}")
@@ -84,7 +84,7 @@ async def test_a_command_whose_news_come_as_its_drive_ends_is_driven_again_at_on
 async def test_the_caller_of_a_command_that_waits_for_news_is_told_that_it_is_pending(
     fresh_environment: Environment, database: Database
 ) -> None:
-    async with serving(fresh_environment, Waiting(are_late=False)) as caller:
-        answer = await told(caller, envelope_of(caller, "p1", PATIENCE_SECONDS))
+    async with serving(fresh_environment, Waiting(are_late=False)) as service_client:
+        answer = await told(service_client, envelope_of(service_client, "p1", PATIENCE_SECONDS))
 
     assert answer == "outcome_pending"

@@ -17,8 +17,8 @@ from libs.contracts.errors import BanksideError, OutcomePending, Unavailable
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.messaging import session
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope
+from libs.messaging.service_client import ServiceClient
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.readiness import is_not_ready, is_ready
 from tests.integration.test_command_consumer import QUEUE, a_channel, has
@@ -41,10 +41,12 @@ def _quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @asynccontextmanager
-async def calling(wire: Wire, environment: Environment) -> AsyncIterator[tuple[Caller, Broker]]:
-    caller = Caller(sealer_of(environment.secrets, "gateway"))
+async def calling(
+    wire: Wire, environment: Environment
+) -> AsyncIterator[tuple[ServiceClient, Broker]]:
+    service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
     broker = Broker(wire.url, "gateway")
-    broker.add(caller)
+    broker.add(service_client)
 
     async def is_watched() -> bool:
         return BASIC_QOS in wire.sent
@@ -52,11 +54,11 @@ async def calling(wire: Wire, environment: Environment) -> AsyncIterator[tuple[C
     async with broker.open():
         await broker.start(wait_seconds=10)
         await eventually("the session is watched", is_watched)
-        yield caller, broker
+        yield service_client, broker
 
 
-def an_update(caller: Caller, seconds: float) -> Envelope:
-    return caller.envelope(
+def an_update(service_client: ServiceClient, seconds: float) -> Envelope:
+    return service_client.envelope(
         UPDATE_PERSON,
         PRINCIPAL,
         UpdatePerson.model_validate({"person_id": "p"}),
@@ -66,9 +68,9 @@ def an_update(caller: Caller, seconds: float) -> Envelope:
     )
 
 
-async def outcome(caller: Caller, seconds: float) -> type[BanksideError]:
+async def outcome(service_client: ServiceClient, seconds: float) -> type[BanksideError]:
     with pytest.raises(BanksideError) as raised:
-        await caller.command(an_update(caller, seconds))
+        await service_client.send_command(an_update(service_client, seconds))
     return raised.type
 
 
@@ -79,15 +81,15 @@ async def test_commands_are_unavailable_at_once_until_the_broker_reads_again(
     async with (
         a_channel(fresh_environment) as channel,
         wire_to(amqp_url) as wire,
-        calling(wire, fresh_environment) as (caller, broker),
+        calling(wire, fresh_environment) as (service_client, broker),
     ):
         wire.block()
-        before_it_is_known = await outcome(caller, ENDS_SECONDS)
+        before_it_is_known = await outcome(service_client, ENDS_SECONDS)
         await eventually("it is not ready", partial(is_not_ready, broker))
         # Outlasts what would end the session otherwise: there is no condition to wait for.
         await asyncio.sleep(3 * ENDS_SECONDS * pace())
         async with asyncio.timeout(10 * pace()):
-            while_it_is_blocked = await outcome(caller, 20 * pace())
+            while_it_is_blocked = await outcome(service_client, 20 * pace())
 
         wire.unblock()
         await eventually("it is ready", partial(is_ready, broker))

@@ -387,13 +387,13 @@ async def test_a_command_of_a_later_version_is_dead_lettered_loudly_and_harms_no
 async def test_a_query_of_a_later_version_is_answered_that_nothing_was_started(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("libs.messaging.caller.encode", as_a_later_release)
+    monkeypatch.setattr("libs.messaging.service_client.encode", as_a_later_release)
     queue = queries_queue("ledger_read")
     refused = value_of(MESSAGES_REFUSED.labels(queue, "newer_version"))
-    async with ledger(fresh_environment), calling(fresh_environment) as caller:
+    async with ledger(fresh_environment), calling(fresh_environment) as service_client:
         with pytest.raises(Unavailable):
             async with asyncio.timeout(10 * pace()):
-                await caller.query(
+                await service_client.query(
                     LIST_CUSTOMER_ACCOUNTS,
                     PRINCIPAL,
                     ListCustomerAccounts(),

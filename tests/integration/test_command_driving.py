@@ -26,10 +26,10 @@ from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.acceptance import Ordering
 from libs.handling.commands import Drive
-from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import COMMAND_PREFETCH
 from libs.messaging.envelope import Envelope, Reply, encode
 from libs.messaging.refusing import REASON
+from libs.messaging.service_client import ServiceClient
 from libs.messaging.topology import COMMANDS, REPLIES, dead_queue
 from libs.persistence.engine import Database
 from tests.integration.gateway.desk import calling, carrying_out, until
@@ -75,9 +75,11 @@ class Service:
         return bool(self.log)
 
 
-def envelope_of(caller: Caller, person_id: str = "p1", seconds: float = 20.0) -> Envelope:
+def envelope_of(
+    service_client: ServiceClient, person_id: str = "p1", seconds: float = 20.0
+) -> Envelope:
     command_id = str(uuid.uuid4())
-    return caller.envelope(
+    return service_client.envelope(
         UPDATE_PERSON,
         PRINCIPAL,
         UpdatePerson.model_validate({"person_id": person_id, "first_name": "Ada"}),
@@ -93,26 +95,26 @@ async def replicas(
     service: Service,
     count: int = 1,
     ordering: Ordering | None = by_person,
-) -> AsyncIterator[Caller]:
+) -> AsyncIterator[ServiceClient]:
     """So many replicas with this handler, commands of one person in order; and somebody to ask them."""
     handlers = {UPDATE_PERSON.name: service}
     if count == 0:
-        async with calling(environment) as caller:
-            yield caller
+        async with calling(environment) as service_client:
+            yield service_client
         return
     async with (
         carrying_out(environment, handlers, ordering=ordering),
-        replicas(environment, service, count - 1, ordering) as caller,
+        replicas(environment, service, count - 1, ordering) as service_client,
     ):
-        yield caller
+        yield service_client
 
 
 async def test_a_message_delivered_often_has_one_effect_and_one_answer(
     fresh_environment: Environment,
 ) -> None:
     service = Service()
-    async with replicas(fresh_environment, service, 2) as caller:
-        envelope = envelope_of(caller)
+    async with replicas(fresh_environment, service, 2) as service_client:
+        envelope = envelope_of(service_client)
         connection = await aio_pika.connect(fresh_environment.amqp_url)
         async with connection, connection.channel() as channel:
             commands = await channel.get_exchange(COMMANDS)
@@ -124,7 +126,9 @@ async def test_a_message_delivered_often_has_one_effect_and_one_answer(
                     UPDATE_PERSON.name,
                 )
             first = await until(lambda: answers.get(fail=False))
-            last = await caller.command(envelope_of(caller))  # by now all ten were taken
+            last = await service_client.send_command(
+                envelope_of(service_client)
+            )  # by now all ten were taken
             more = await answers.get(fail=False)
 
     assert [name for _, name in service.log].count(f"p1/{envelope.id}") == 2
@@ -137,12 +141,12 @@ async def test_commands_of_one_key_never_overlap_and_keep_their_order_over_repli
     fresh_environment: Environment,
 ) -> None:
     service = Service()
-    async with replicas(fresh_environment, service, 2) as caller:
+    async with replicas(fresh_environment, service, 2) as service_client:
         sent: list[Envelope] = []
         waits: list[asyncio.Task[Reply]] = []
         for number in range(30):
-            sent.append(envelope_of(caller, f"p{number % 3}"))
-            waits.append(asyncio.create_task(caller.command(sent[-1])))
+            sent.append(envelope_of(service_client, f"p{number % 3}"))
+            waits.append(asyncio.create_task(service_client.send_command(sent[-1])))
         replies = await asyncio.gather(*waits)
 
     assert all(reply.error is None for reply in replies)
@@ -172,8 +176,8 @@ async def test_a_pending_outcome_is_driven_again_with_growing_pauses_until_it_is
     fresh_environment: Environment,
 ) -> None:
     service = Service(pending=3)
-    async with replicas(fresh_environment, service) as caller:
-        reply = await caller.command(envelope_of(caller))
+    async with replicas(fresh_environment, service) as service_client:
+        reply = await service_client.send_command(envelope_of(service_client))
 
     numbers, times = zip(*service.attempts, strict=True)
     pauses = [after - before for before, after in itertools.pairwise(times)]
@@ -188,11 +192,13 @@ async def test_a_later_command_waits_for_a_pending_earlier_one(
     fresh_environment: Environment,
 ) -> None:
     service = Service(pending=2)
-    async with replicas(fresh_environment, service, 2) as caller:
-        first, second, other = (envelope_of(caller, p) for p in ("p1", "p1", "p2"))
-        early = asyncio.create_task(caller.command(first))
+    async with replicas(fresh_environment, service, 2) as service_client:
+        first, second, other = (envelope_of(service_client, p) for p in ("p1", "p1", "p2"))
+        early = asyncio.create_task(service_client.send_command(first))
         await until(service.has_begun)
-        await asyncio.gather(caller.command(second), caller.command(other), early)
+        await asyncio.gather(
+            service_client.send_command(second), service_client.send_command(other), early
+        )
 
     order = [name for what, name in service.log if what == "end"]
     assert max(i for i, n in enumerate(order) if n.endswith(first.id)) < order.index(
@@ -210,10 +216,12 @@ async def test_an_orderly_end_gives_leases_back_so_that_another_goes_on_at_once(
 ) -> None:
     stopping, other = Service(), Service()
     stopping.may_end.clear()
-    async with calling(fresh_environment) as caller:
+    async with calling(fresh_environment) as service_client:
         with suppress(LaterPartFailed):
             async with carrying_out(fresh_environment, {UPDATE_PERSON.name: stopping}):
-                reply = asyncio.create_task(caller.command(envelope_of(caller)))
+                reply = asyncio.create_task(
+                    service_client.send_command(envelope_of(service_client))
+                )
                 await until(stopping.has_begun)
                 if fails:
                     raise LaterPartFailed
@@ -235,10 +243,10 @@ async def test_a_message_that_cannot_be_accepted_goes_to_the_dead_queue_and_harm
     fresh_environment: Environment, ordering: Ordering | None
 ) -> None:
     service = Service()
-    async with replicas(fresh_environment, service, ordering=ordering) as caller:
-        good = envelope_of(caller)
+    async with replicas(fresh_environment, service, ordering=ordering) as service_client:
+        good = envelope_of(service_client)
         never_recordable = [
-            encode(structs.replace(envelope_of(caller), **fields))
+            encode(structs.replace(envelope_of(service_client), **fields))
             for fields in (
                 {"id": "no-uuid"},
                 {"message_id": "\0"},
@@ -257,7 +265,7 @@ async def test_a_message_that_cannot_be_accepted_goes_to_the_dead_queue_and_harm
                     for body in poison
                 )
             )
-            reply = await caller.command(good)
+            reply = await service_client.send_command(good)
             dead = await channel.get_queue(dead_queue("onboarding.commands"))
             letters: list[tuple[bytes, object]] = []
 
@@ -282,12 +290,15 @@ async def test_while_the_database_is_away_nothing_is_lost_and_consuming_goes_on_
     service = Service()
     async with own_postgres(fresh_environment) as postgres:
         environment = fresh_environment.with_urls(database_urls=postgres.database_urls)
-        async with replicas(environment, service) as caller:
-            await caller.command(envelope_of(caller))
+        async with replicas(environment, service) as service_client:
+            await service_client.send_command(envelope_of(service_client))
 
             postgres.kill()
             replies = await asyncio.gather(
-                *(caller.command(envelope_of(caller, f"p{n}")) for n in range(20))
+                *(
+                    service_client.send_command(envelope_of(service_client, f"p{n}"))
+                    for n in range(20)
+                )
             )
 
     assert [reply.error for reply in replies] == [None] * 20
@@ -335,8 +346,8 @@ async def test_what_a_killed_replica_was_driving_is_resumed_by_another(
     await define(fresh_environment, "onboarding", *TRACES, "UPDATE gate SET open = false")
     async with processes(fresh_environment, tmp_path, 2) as (first, second):
         await first.start()
-        async with calling(fresh_environment) as caller:
-            reply = asyncio.create_task(caller.command(envelope_of(caller)))
+        async with calling(fresh_environment) as service_client:
+            reply = asyncio.create_task(service_client.send_command(envelope_of(service_client)))
             await until(lambda: rows(database, "SELECT 1 FROM drives"))
             await second.start()
 
@@ -360,8 +371,8 @@ async def test_what_takes_longer_than_a_lease_stays_with_whoever_drives_it(
     async with processes(fresh_environment, tmp_path, 2) as replicas_of_it:
         for replica in replicas_of_it:
             await replica.start()
-        async with calling(fresh_environment) as caller:
-            reply = asyncio.create_task(caller.command(envelope_of(caller)))
+        async with calling(fresh_environment) as service_client:
+            reply = asyncio.create_task(service_client.send_command(envelope_of(service_client)))
             await until(
                 lambda: rows(
                     database,
@@ -388,13 +399,15 @@ async def test_a_crash_at_each_point_leaves_one_effect_and_no_open_command(
 
     async with (
         processes(fresh_environment, tmp_path, 1) as (replica,),
-        calling(fresh_environment) as caller,
+        calling(fresh_environment) as service_client,
     ):
         asking: asyncio.Task[Reply] | None = None
         for point in ("accepted", "driving", "concluding", "concluded"):
             await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
             asking = asking or asyncio.create_task(
-                caller.command(envelope_of(caller, seconds=4))  # less than all of it takes
+                service_client.send_command(
+                    envelope_of(service_client, seconds=4)
+                )  # less than all of it takes
             )
             assert await replica.ended() == -9, point
             await execute(database, "UPDATE inbox SET lease_until = now()")  # as if later

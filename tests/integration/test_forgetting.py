@@ -67,8 +67,8 @@ class Asker:
 
     async def ask(self, seconds: float = 20.0) -> str:
         """Send a command; its id."""
-        async with calling(self._environment) as caller:
-            envelope = envelope_of(caller, seconds=seconds)
+        async with calling(self._environment) as service_client:
+            envelope = envelope_of(service_client, seconds=seconds)
         message = Message(encode(envelope), reply_to=self.queue.name, user_id="gateway")
         await self._commands.publish(message, UPDATE_PERSON.name)
         return envelope.id

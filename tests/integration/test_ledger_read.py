@@ -23,7 +23,7 @@ from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from libs.messaging.topology import EVENTS
 from tests.support.infrastructure import Infrastructure
 from tests.support.keys import sealer_of
@@ -86,20 +86,20 @@ def application(external_number: str) -> dict[str, Any]:
 @dataclass
 class World:
     stack: Stack
-    caller: Caller
+    service_client: ServiceClient
     http: aiohttp.ClientSession
     events: list[dict[str, Any]] = field(default_factory=list)
 
     async def ask(self, operation: Operation, principal: Principal, **command: Any) -> Any:
         request = operation.command(**command)
-        answer = await self.caller.query(
+        answer = await self.service_client.query(
             operation, principal, request, time.time() + ASK_SECONDS * pace()
         )
         return answer["data"]
 
     async def onboard(self, partner: Principal, external_number: str = "998877665544") -> Any:
         command_id = str(uuid.uuid4())
-        envelope = self.caller.envelope(
+        envelope = self.service_client.envelope(
             ONBOARD_CUSTOMER,
             partner,
             ONBOARD_CUSTOMER.command.model_validate(application(external_number)),
@@ -107,9 +107,9 @@ class World:
             request_id=command_id,
             deadline=time.time() + ASK_SECONDS * pace(),
         )
-        reply = await self.caller.command(envelope)
+        reply = await self.service_client.send_command(envelope)
         assert reply.error is None, reply.error
-        business = self.caller.open_result(ONBOARD_CUSTOMER, reply)["data"]["business"]
+        business = self.service_client.open_result(ONBOARD_CUSTOMER, reply)["data"]["business"]
         assert business["account_id"] is not None
         return business
 
@@ -179,15 +179,15 @@ async def stack(
 async def world(stack: Stack) -> AsyncIterator[World]:
     environment = stack.environment
     broker = Broker(environment.amqp_urls["gateway"], "test")
-    caller = Caller(sealer_of(environment.secrets, "gateway"))
-    broker.add(caller)
+    service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
+    broker.add(service_client)
     async with (
         await aio_pika.connect(environment.amqp_url) as connection,
         aiohttp.ClientSession() as http,
         broker.open(),
     ):
         await broker.start(wait_seconds=10)
-        world = World(stack, caller, http)
+        world = World(stack, service_client, http)
 
         async def on_event(message: aio_pika.abc.AbstractIncomingMessage) -> None:
             world.events.append(json.loads(message.body))

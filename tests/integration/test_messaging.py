@@ -30,8 +30,8 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_queries
+from libs.messaging.service_client import ServiceClient
 from libs.messaging.session import Session
 from libs.messaging.topology import QUERIES, declare_queries, queries_queue
 from tests.integration.amqp_wire import wire_to
@@ -45,9 +45,11 @@ PRINCIPAL = Principal("tenant", "Tenant", Family.CUSTOMER, "sub_test", str(uuid.
 EMPTY = AccountList(name="n", dba_name=None, accounts=[])
 
 
-async def list_accounts(caller: Caller, seconds: float = 10.0) -> Any:
+async def list_accounts(service_client: ServiceClient, seconds: float = 10.0) -> Any:
     command = ListCustomerAccounts()
-    return await caller.query(LIST_CUSTOMER_ACCOUNTS, PRINCIPAL, command, time.time() + seconds)
+    return await service_client.query(
+        LIST_CUSTOMER_ACCOUNTS, PRINCIPAL, command, time.time() + seconds
+    )
 
 
 async def empty(_principal: Principal, _command: Any, _deadline: float) -> Result:
@@ -67,9 +69,9 @@ async def test_queries_that_are_asked_together_travel_together_and_each_gets_its
     async def name_of(principal: Principal, _command: Any, _deadline: float) -> Result:
         return Result(EMPTY.model_copy(update={"name": principal.tenant}))
 
-    async def ask(caller: Caller, number: int) -> str:
+    async def ask(service_client: ServiceClient, number: int) -> str:
         principal = Principal(f"t{number}", "T", Family.CUSTOMER, "sub", "c")
-        payload = await caller.query(
+        payload = await service_client.query(
             LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + 10 * pace()
         )
         return str(payload["data"]["name"])
@@ -77,13 +79,13 @@ async def test_queries_that_are_asked_together_travel_together_and_each_gets_its
     spied = await aio_pika.connect(fresh_environment.amqp_url)
     async with (
         ledger(fresh_environment, name_of),
-        calling(fresh_environment) as caller,
+        calling(fresh_environment) as service_client,
         spied,
         spied.channel() as channel,
     ):
         copies = await channel.declare_queue(exclusive=True)
         await copies.bind(QUERIES, LIST_CUSTOMER_ACCOUNTS.service)
-        names = await asyncio.gather(*(ask(caller, n) for n in range(500)))
+        names = await asyncio.gather(*(ask(service_client, n) for n in range(500)))
         batches = []
         while message := await copies.get(fail=False, no_ack=True):
             batches.append(len(decode_queries(message.body)))
@@ -103,13 +105,13 @@ async def test_a_query_whose_deadline_has_passed_is_not_answered(
         asked.append(principal.tenant)
         return Result(EMPTY)
 
-    async with calling(fresh_environment) as caller:
+    async with calling(fresh_environment) as service_client:
         async with ledger(fresh_environment):
             pass  # leaves the queue behind
         with pytest.raises(ProviderTimeout):
-            await list_accounts(caller, 0.5)
+            await list_accounts(service_client, 0.5)
         async with ledger(fresh_environment, note):
-            await list_accounts(caller)
+            await list_accounts(service_client)
 
     assert len(asked) == 1
 
@@ -121,10 +123,10 @@ async def test_a_slow_answer_is_a_timeout_three_seconds_before_the_deadline(
         await asyncio.Event().wait()
         raise AssertionError
 
-    async with ledger(fresh_environment, slow), calling(fresh_environment) as caller:
+    async with ledger(fresh_environment, slow), calling(fresh_environment) as service_client:
         async with asyncio.timeout(3.5 * pace()):
             with pytest.raises(ProviderTimeout):
-                await list_accounts(caller, 4)
+                await list_accounts(service_client, 4)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,9 @@ async def test_an_error_of_the_service_is_raised_as_what_it_is(
     async def fail(_principal: Principal, _command: Any, _deadline: float) -> Result:
         raise error
 
-    async with ledger(fresh_environment, fail), calling(fresh_environment) as caller:
+    async with ledger(fresh_environment, fail), calling(fresh_environment) as service_client:
         with pytest.raises(type(error)) as raised:
-            await list_accounts(caller)
+            await list_accounts(service_client)
 
     assert (raised.value.detail, raised.value.extra) == (error.detail, error.extra)
 
@@ -149,16 +151,16 @@ async def test_a_fault_of_the_service_says_nothing_of_its_cause(
     async def fail(_principal: Principal, _command: Any, _deadline: float) -> Result:
         raise KeyError("canary")
 
-    async with ledger(fresh_environment, fail), calling(fresh_environment) as caller:
+    async with ledger(fresh_environment, fail), calling(fresh_environment) as service_client:
         with pytest.raises(InternalError) as raised:
-            await list_accounts(caller)
+            await list_accounts(service_client)
 
     assert "canary" not in f"{raised.value.detail}{raised.value.extra}"
 
 
 async def test_nobody_there_is_unavailable_at_once(fresh_environment: Environment) -> None:
-    async with calling(fresh_environment) as caller:
-        command = caller.envelope(
+    async with calling(fresh_environment) as service_client:
+        command = service_client.envelope(
             UPDATE_PERSON,
             PRINCIPAL,
             UpdatePerson.model_validate({"person_id": "p"}),
@@ -168,37 +170,37 @@ async def test_nobody_there_is_unavailable_at_once(fresh_environment: Environmen
         )
         async with asyncio.timeout(5 * pace()):
             with pytest.raises(Unavailable):
-                await list_accounts(caller)
+                await list_accounts(service_client)
             with pytest.raises(Unavailable):
-                await caller.command(command)
+                await service_client.send_command(command)
 
 
 async def test_an_unreadable_query_message_harms_no_other(fresh_environment: Environment) -> None:
-    async with ledger(fresh_environment), calling(fresh_environment) as caller:
+    async with ledger(fresh_environment), calling(fresh_environment) as service_client:
         connection = await aio_pika.connect(fresh_environment.amqp_url)
         async with connection, connection.channel() as channel:
             queries = await channel.get_exchange(QUERIES)
             for body in [b"\xff", b"{}", b"[{}]", b"[" * 10_000] * 10:
                 message = Message(body, user_id="gateway")
                 await queries.publish(message, LIST_CUSTOMER_ACCOUNTS.service)
-            assert await list_accounts(caller)
+            assert await list_accounts(service_client)
 
 
 async def test_a_consumer_comes_back_after_its_queue_was_deleted(
     fresh_environment: Environment,
 ) -> None:
-    async with ledger(fresh_environment), calling(fresh_environment) as caller:
-        await list_accounts(caller)
+    async with ledger(fresh_environment), calling(fresh_environment) as service_client:
+        await list_accounts(service_client)
         connection = await aio_pika.connect(fresh_environment.amqp_url)
         async with connection, connection.channel() as channel:
             await channel.queue_delete(queries_queue("ledger_read"))
 
-        assert await until(lambda: answered(caller))
+        assert await until(lambda: answered(service_client))
 
 
-async def answered(caller: Caller) -> bool:
+async def answered(service_client: ServiceClient) -> bool:
     try:
-        return bool(await list_accounts(caller, 1))
+        return bool(await list_accounts(service_client, 1))
     except (Unavailable, ProviderTimeout):
         return False
 
@@ -208,12 +210,12 @@ async def test_both_ends_come_back_after_their_connections_were_cut(
 ) -> None:
     async with wire_to(fresh_environment.amqp_url) as wire:
         through = fresh_environment.with_urls(amqp_url=wire.url)
-        async with ledger(through), calling(through) as caller:
+        async with ledger(through), calling(through) as service_client:
             for _ in range(3):
-                await until(lambda: answered(caller))
+                await until(lambda: answered(service_client))
                 wire.cut()
 
-            assert await until(lambda: answered(caller))
+            assert await until(lambda: answered(service_client))
 
 
 async def test_a_broker_that_is_cut_off_at_any_byte_of_the_beginning_is_reached_in_the_end(
@@ -221,9 +223,9 @@ async def test_a_broker_that_is_cut_off_at_any_byte_of_the_beginning_is_reached_
 ) -> None:
     async with wire_to(fresh_environment.amqp_url) as wire:
         wire.answers_allowed = 0
-        caller = Caller(Sealing())
+        service_client = ServiceClient(Sealing())
         broker = Broker(wire.url, "tests")
-        broker.add(caller)
+        broker.add(service_client)
         async with broker.open():
             await broker.start()
             for allowed in range(0, 700, 140):
@@ -296,9 +298,9 @@ async def test_a_reply_whose_seal_is_of_another_command_does_not_open(
 
     async with (
         carrying_out(other, {UPDATE_PERSON.name: update}),
-        calling(fresh_environment) as caller,
+        calling(fresh_environment) as service_client,
     ):
-        envelope = caller.envelope(
+        envelope = service_client.envelope(
             UPDATE_PERSON,
             PRINCIPAL,
             UpdatePerson.model_validate({"person_id": "p", "tin": "123456780"}),
@@ -306,7 +308,7 @@ async def test_a_reply_whose_seal_is_of_another_command_does_not_open(
             request_id="r",
             deadline=time.time() + 5,
         )
-        reply = await caller.command(envelope)
+        reply = await service_client.send_command(envelope)
 
     assert b"123456780" not in bytes(envelope.body)
     assert reply.error is not None
@@ -319,8 +321,8 @@ async def test_a_lost_caller_is_told_at_its_deadline_that_the_command_is_pending
     connection = await aio_pika.connect(fresh_environment.amqp_url)
     async with connection, connection.channel() as channel:
         await declare_service(channel, "onboarding")
-    async with calling(fresh_environment) as caller:
-        envelope = caller.envelope(
+    async with calling(fresh_environment) as service_client:
+        envelope = service_client.envelope(
             UPDATE_PERSON,
             PRINCIPAL,
             UpdatePerson.model_validate({"person_id": "p"}),
@@ -329,7 +331,7 @@ async def test_a_lost_caller_is_told_at_its_deadline_that_the_command_is_pending
             deadline=time.time() + 0.5,
         )
         with pytest.raises(OutcomePending):
-            await caller.command(envelope)
+            await service_client.send_command(envelope)
 
 
 async def test_queries_wait_in_queues_of_the_type_that_is_set(

@@ -42,8 +42,8 @@ async def a_channel(environment: Environment) -> AsyncIterator[AbstractChannel]:
 
 
 async def a_command(environment: Environment, hours: float) -> Envelope:
-    async with calling(environment) as caller:
-        return structs.replace(envelope_of(caller), deadline=time.time() - hours * 3600)
+    async with calling(environment) as service_client:
+        return structs.replace(envelope_of(service_client), deadline=time.time() - hours * 3600)
 
 
 async def publish(channel: AbstractChannel, envelope: Envelope) -> None:
@@ -106,14 +106,14 @@ async def test_an_old_redelivery_of_a_command_that_is_known_has_no_effect(
     service = Service()
     async with (
         a_channel(fresh_environment) as channel,
-        calling(fresh_environment) as caller,
+        calling(fresh_environment) as service_client,
         carrying_out(fresh_environment, {UPDATE_PERSON.name: service}),
     ):
-        envelope = envelope_of(caller)
-        await caller.command(envelope)
+        envelope = envelope_of(service_client)
+        await service_client.send_command(envelope)
 
         await publish(channel, structs.replace(envelope, deadline=time.time() - 25 * 3600))
-        await caller.command(envelope_of(caller))  # by now it was taken
+        await service_client.send_command(envelope_of(service_client))  # by now it was taken
         await eventually("all are settled", partial(is_empty, channel, QUEUE))
         dead = await is_empty(channel, dead_queue(QUEUE))
 

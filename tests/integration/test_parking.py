@@ -35,8 +35,8 @@ from libs.handling.commands import CommandHandler, Drive
 from libs.handling.operating.open_commands import OpenCommands
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.parking import FAULTS_IN_A_ROW, NeedsOperator
-from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
+from libs.messaging.service_client import ServiceClient
 from libs.persistence import inbox_acceptance, inbox_housekeeping
 from libs.persistence.engine import Database
 from tests.integration.gateway.desk import calling, carrying_out, until
@@ -73,18 +73,20 @@ class Service:
 
 
 @asynccontextmanager
-async def serving(environment: Environment, service: CommandHandler) -> AsyncIterator[Caller]:
+async def serving(
+    environment: Environment, service: CommandHandler
+) -> AsyncIterator[ServiceClient]:
     handlers = {UPDATE_PERSON.name: service}
     async with (
         carrying_out(environment, handlers, ordering=by_person),
-        calling(environment) as caller,
+        calling(environment) as service_client,
     ):
-        yield caller
+        yield service_client
 
 
-async def told(caller: Caller, envelope: Envelope) -> str:
+async def told(service_client: ServiceClient, envelope: Envelope) -> str:
     try:
-        reply = await caller.command(envelope)
+        reply = await service_client.send_command(envelope)
     except OutcomePending as error:
         return error.code
     return reply.error.code if reply.error else "ok"
@@ -108,13 +110,13 @@ async def test_faults_in_a_row_park_a_command_and_the_next_of_its_key_is_carried
     fresh_environment: Environment, database: Database
 ) -> None:
     service = Service(*[AssertionError, InternalError] * (FAULTS_IN_A_ROW // 2))
-    async with serving(fresh_environment, service) as caller:
-        bad = envelope_of(caller, "p1", PATIENCE_SECONDS)
-        first = await told(caller, bad)
+    async with serving(fresh_environment, service) as service_client:
+        bad = envelope_of(service_client, "p1", PATIENCE_SECONDS)
+        first = await told(service_client, bad)
         ((command_id, because, attempts),) = await until(lambda: parked(database))
         service.endings = [None]
-        second = await told(caller, envelope_of(caller, "p1"))
-        repeated = await told(caller, again(bad))
+        second = await told(service_client, envelope_of(service_client, "p1"))
+        repeated = await told(service_client, again(bad))
 
     assert first == "outcome_pending"
     assert (str(command_id), attempts, service.drives) == (bad.id, FAULTS_IN_A_ROW, 11)
@@ -128,13 +130,13 @@ async def test_a_retried_command_is_carried_out_and_its_key_holds_the_answer(
     fresh_environment: Environment, database: Database
 ) -> None:
     service = Service(*[AssertionError] * FAULTS_IN_A_ROW, AssertionError, None)
-    async with serving(fresh_environment, service) as caller:
-        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
-        await told(caller, envelope)
+    async with serving(fresh_environment, service) as service_client:
+        envelope = envelope_of(service_client, "p1", PATIENCE_SECONDS)
+        await told(service_client, envelope)
         await until(lambda: parked(database))
 
         found = await retry(database, uuid.UUID(envelope.id))
-        reply = await until(lambda: final_answer(database, caller, envelope))
+        reply = await until(lambda: final_answer(database, service_client, envelope))
 
     assert found is not None
     assert found.parked_at is not None
@@ -142,9 +144,11 @@ async def test_a_retried_command_is_carried_out_and_its_key_holds_the_answer(
     assert (reply.error, reply.replayed) == (None, True)
 
 
-async def final_answer(database: Database, caller: Caller, envelope: Envelope) -> Reply | None:
+async def final_answer(
+    database: Database, service_client: ServiceClient, envelope: Envelope
+) -> Reply | None:
     assert not await parked(database)
-    reply = await caller.command(again(envelope))
+    reply = await service_client.send_command(again(envelope))
     return None if reply.error and reply.error.code == "idempotency_in_progress" else reply
 
 
@@ -153,8 +157,8 @@ async def test_what_is_no_fault_of_ours_never_parks_and_ends_a_row_of_faults(
 ) -> None:
     errors: list[type[BanksideError]] = [OutcomePending, ProviderError, Unavailable]
     endings = {error.__name__: [error(), AssertionError(), None] for error in errors}
-    async with calling(fresh_environment) as caller:
-        bodies = [bytes(envelope_of(caller, person).body) for person in endings]
+    async with calling(fresh_environment) as service_client:
+        bodies = [bytes(envelope_of(service_client, person).body) for person in endings]
     async with database.transaction() as connection:
         for body in bodies:
             command = replace(accepting(), body=body)
@@ -184,8 +188,8 @@ async def test_a_disk_that_fails_parks_no_command(
         "58030": 'could not read block 7 in file "base/5/16384": Input/output error',
         "XX000": 'could not extend file "base/5/16384": File too large',
     }
-    async with calling(fresh_environment) as caller:
-        bodies = [bytes(envelope_of(caller, sqlstate).body) for sqlstate in failures]
+    async with calling(fresh_environment) as service_client:
+        bodies = [bytes(envelope_of(service_client, sqlstate).body) for sqlstate in failures]
     async with database.transaction() as connection:
         for body in bodies:
             command = replace(accepting(), body=body)
@@ -228,9 +232,11 @@ async def test_a_stored_command_that_cannot_be_read_is_parked_at_its_first_drive
             return Result()
         raise OutcomePending
 
-    async with serving(fresh_environment, drive) as caller:
-        envelopes = [envelope_of(caller, f"p{n}", PATIENCE_SECONDS) for n in range(len(changes))]
-        await asyncio.gather(*(told(caller, envelope) for envelope in envelopes))
+    async with serving(fresh_environment, drive) as service_client:
+        envelopes = [
+            envelope_of(service_client, f"p{n}", PATIENCE_SECONDS) for n in range(len(changes))
+        ]
+        await asyncio.gather(*(told(service_client, envelope) for envelope in envelopes))
         await execute(database, "UPDATE inbox SET due_at = now() + interval '1 hour'")
         driven = drives.total()
         for envelope, change in zip(envelopes, changes, strict=True):
@@ -242,7 +248,7 @@ async def test_a_stored_command_that_cannot_be_read_is_parked_at_its_first_drive
             return found if len(found) == len(changes) else ()
 
         found = await until(all_parked)
-        later = await told(caller, envelope_of(caller, "p9"))
+        later = await told(service_client, envelope_of(service_client, "p9"))
 
     assert {str(row.command_id): row.parked_because for row in found} == {
         envelope.id: f"This release cannot read the stored command ({cause})."
@@ -256,9 +262,9 @@ async def test_a_handler_that_needs_an_operator_has_its_command_parked_at_once_b
     fresh_environment: Environment, database: Database
 ) -> None:
     service = Service(lambda: NeedsOperator("The bank must be asked by telephone."))
-    async with serving(fresh_environment, service) as caller:
-        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
-        first = await told(caller, envelope)
+    async with serving(fresh_environment, service) as service_client:
+        envelope = envelope_of(service_client, "p1", PATIENCE_SECONDS)
+        first = await told(service_client, envelope)
         ((_, because, attempts),) = await parked(database)
 
     assert first == "outcome_pending"
@@ -274,10 +280,12 @@ async def test_crashes_around_parking_leave_the_command_parked_and_without_effec
     as_if_later = f"UPDATE inbox SET lease_until = now(), faults = {FAULTS_IN_A_ROW - 1}"
     async with (
         processes(fresh_environment, tmp_path, 1) as (replica,),
-        calling(fresh_environment) as caller,
+        calling(fresh_environment) as service_client,
     ):
         await replica.start(BANKSIDE_CRASH_AT="onboarding.concluding")
-        asking = asyncio.create_task(told(caller, envelope_of(caller, "p1", PATIENCE_SECONDS)))
+        asking = asyncio.create_task(
+            told(service_client, envelope_of(service_client, "p1", PATIENCE_SECONDS))
+        )
         endings = [await replica.ended()]
         await execute(database, as_if_later)
         before = await parked(database)
@@ -342,15 +350,15 @@ async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
     fresh_environment: Environment, database: Database, operator: AnsweredOperators
 ) -> None:
     service = Service(lambda: NeedsOperator("Of the test."))
-    async with serving(fresh_environment, service) as caller:
-        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
-        await told(caller, envelope)
+    async with serving(fresh_environment, service) as service_client:
+        envelope = envelope_of(service_client, "p1", PATIENCE_SECONDS)
+        await told(service_client, envelope)
 
         await operator.command(
             *("commands", "abandon", envelope.id, "--yes"),
             *("--reason", "The bank has the change."),
         )
-        reply = await caller.command(again(envelope))
+        reply = await service_client.send_command(again(envelope))
 
     await audit_finished(database)
     await execute(database, "UPDATE inbox SET finished_at = now() - interval '90 days'")

@@ -28,9 +28,9 @@ from libs.handling.operating import resealing as steps
 from libs.handling.operating.resealing import Resealing
 from libs.handling.payloads import open_body, success
 from libs.handling.queries import QueryHandler
-from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_reply, encode
 from libs.messaging.message_sealer import MessageSealer
+from libs.messaging.service_client import ServiceClient
 from libs.persistence import resealing
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKeys
@@ -152,7 +152,7 @@ async def test_personal_data_and_commands_are_sealed_anew(
         await store.customers.set_business(transaction, file.customer, pretending)
         business = await store.customers.business(transaction, file.customer)
     command = UpdatePerson.model_validate({"person_id": str(uuid4()), "tin": "536904399"})
-    envelope = Caller(sealer_of(secrets, "gateway")).envelope(
+    envelope = ServiceClient(sealer_of(secrets, "gateway")).envelope(
         *(UPDATE_PERSON, PRINCIPAL, command),
         command_id=str(command_id),
         request_id="r",
@@ -280,7 +280,7 @@ async def test_an_ein_that_an_unfinished_change_holds_is_held_by_the_new_key(
     command = UpdateBusiness.model_validate(
         {"customer_id": str(customer_id), "business": {"ein": wanted, "phone": "+12125550188"}}
     )
-    envelope = Caller(sealer_of(secrets, "gateway")).envelope(
+    envelope = ServiceClient(sealer_of(secrets, "gateway")).envelope(
         *(UPDATE_BUSINESS, PRINCIPAL, command),
         command_id=str(command_id),
         request_id="r",
@@ -358,7 +358,7 @@ async def test_secrets_of_subscriptions_and_replies_are_sealed_anew(
         "SELECT secret FROM subscription WHERE id = $1", subscription_id
     )
     answered = decode_reply(await connection.fetchval("SELECT reply FROM inbox"))
-    opened = Caller(rings.shared("gateway", "webhook_dispatcher")).open_result(
+    opened = ServiceClient(rings.shared("gateway", "webhook_dispatcher")).open_result(
         ROTATE_SECRET.partner, answered
     )
     assert open_secret(rings.storage("webhook_dispatcher"), subscription_id, stored) == secret

@@ -17,10 +17,10 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.handling.acceptance import new_command
 from libs.handling.replaying import accept_command_anew
-from libs.messaging.caller import Caller
 from libs.messaging.dead_letters import DeadLetter, NotReplayable, open_dead_letters
 from libs.messaging.envelope import Envelope, encode
 from libs.messaging.message_sealer import MessageSealer
+from libs.messaging.service_client import ServiceClient
 from libs.messaging.topology import commands_queue, dead_queue
 from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
@@ -45,7 +45,7 @@ def with_ring(service: str, peer: str, keys: str) -> MessageSealer:
 
 
 def a_change(command_id: UUID, sealer: MessageSealer) -> Envelope:
-    return Caller(sealer).envelope(
+    return ServiceClient(sealer).envelope(
         UPDATE_PERSON,
         PRINCIPAL,
         UpdatePerson.model_validate({"person_id": PERSON, "tin": "536904399"}),
@@ -88,7 +88,7 @@ async def test_it_is_a_dead_letter_until_its_caller_repeats_it_which_is_carried_
     both = f"{secrets.shared_keys['gateway-onboarding']},{LATER}"
     async with (
         a_channel(fresh_environment) as channel,
-        calling(fresh_environment) as caller,
+        calling(fresh_environment) as service_client,
         carrying_out(fresh_environment, {UPDATE_PERSON.name: service}),
     ):
         message = Message(encode(refused), message_id=refused.message_id, user_id="gateway")
@@ -100,11 +100,11 @@ async def test_it_is_a_dead_letter_until_its_caller_repeats_it_which_is_carried_
                 database, letter, nothing, "onboarding", sealer_of(secrets, "onboarding")
             )
 
-        reply = await caller.command(repeated)
+        reply = await service_client.send_command(repeated)
         await accept_command_anew(
             database, letter, nothing, "onboarding", with_ring("onboarding", "gateway", both)
         )
-        again = await caller.command(
+        again = await service_client.send_command(
             a_change(command_id, with_ring("gateway", "onboarding", LATER))
         )
 

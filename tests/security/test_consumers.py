@@ -26,7 +26,6 @@ from libs.contracts.principal import SERVICE
 from libs.contracts.table import BY_NAME, SERVICES, operations_of
 from libs.messaging import refusing
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.dead_letters import DeadLetter, open_dead_letters
 from libs.messaging.envelope import VERSION, Envelope, EnvelopeHead, Reply, decode_queries, raw
@@ -35,6 +34,7 @@ from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.publishing import Properties, underlying
 from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.refusing import BECAUSE, REASON, SENDER
+from libs.messaging.service_client import ServiceClient
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
     EVENTS,
@@ -388,9 +388,9 @@ async def test_an_answer_is_taken_from_the_service_that_was_asked_alone(
 ) -> None:
     """Payments may send to the gateway's reply queues, but does not answer for ledger_read."""
     before = value_of(MESSAGES_REFUSED.labels(REPLIES, "sender"))
-    caller = Caller(sealer_of(site.secrets, GATEWAY))
+    service_client = ServiceClient(sealer_of(site.secrets, GATEWAY))
     broker = Broker(site.amqp_urls[GATEWAY], GATEWAY)
-    broker.add(caller)
+    broker.add(service_client)
     async with (
         broker.open(),
         connected(site.amqp_urls["payments"]) as thief,
@@ -399,7 +399,7 @@ async def test_an_answer_is_taken_from_the_service_that_was_asked_alone(
     ):
         await broker.start(wait_seconds=10)
         envelope = an_envelope(LIST_CUSTOMER_ACCOUNTS.name)
-        asking = asyncio.create_task(caller.ask(envelope))
+        asking = asyncio.create_task(service_client.send_query(envelope))
         queue = await channel.get_queue(queries_queue("ledger_read"))
         query = await eventually("the query", partial(queue.get, no_ack=True, fail=False))
         (received,) = decode_queries(query.body)

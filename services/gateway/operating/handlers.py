@@ -6,7 +6,7 @@ from libs.contracts.operation import GATEWAY
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
 from libs.handling.query_client import QueryClient
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway.logins import Logins
@@ -26,7 +26,7 @@ from services.gateway.waiting import COUNTS
 
 
 def handlers_of(
-    caller: Caller,
+    service_client: ServiceClient,
     *,
     database: Database,
     keyring: Keyring,
@@ -42,8 +42,8 @@ def handlers_of(
         require_idempotency_keys: of new keys, unless their creation says otherwise.
     """
     handlers: dict[str, QueryHandler] = {}
-    services = Services(caller, handlers)
-    queries = QueryClient(caller, patience_seconds=ASK_SECONDS)
+    services = Services(service_client, handlers)
+    queries = QueryClient(service_client, patience_seconds=ASK_SECONDS)
     for by_operation in (
         Keys(
             database, keyring, queries, require_idempotency_keys=require_idempotency_keys

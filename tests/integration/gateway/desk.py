@@ -28,7 +28,7 @@ from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.driving import Driver
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
 from libs.runtime.probes import http_ready
@@ -316,14 +316,16 @@ async def carrying_out(
 
 
 @asynccontextmanager
-async def calling(environment: Environment, service: str = "gateway") -> AsyncIterator[Caller]:
+async def calling(
+    environment: Environment, service: str = "gateway"
+) -> AsyncIterator[ServiceClient]:
     """Ask services as the gateway does, or another service."""
-    caller = Caller(sealer_of(environment.secrets, service))
+    service_client = ServiceClient(sealer_of(environment.secrets, service))
     broker = Broker(environment.amqp_urls[service], "tests")
-    broker.add(caller)
+    broker.add(service_client)
     async with broker.open():
         await broker.start(wait_seconds=WAIT_SECONDS)
-        yield caller
+        yield service_client
 
 
 def verdict(answer: Answer | RawAnswer) -> tuple[int, str]:

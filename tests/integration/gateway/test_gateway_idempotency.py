@@ -113,17 +113,17 @@ async def test_a_final_refusal_is_replayed_as_it_was(desk: Desk, error: Bankside
 
 async def test_a_request_is_known_again_by_a_lookup_key_that_is_being_replaced(desk: Desk) -> None:
     command_id = str(uuid.uuid5(uuid.NAMESPACE_URL, people.new_key()))
-    async with serving(desk, Service()) as service, calling(desk.environment) as caller:
+    async with serving(desk, Service()) as service, calling(desk.environment) as service_client:
 
         async def ask(*body_hashes: str) -> Reply:
-            envelope = caller.envelope(
+            envelope = service_client.envelope(
                 *(onboarding.UPDATE_PERSON, PRINCIPAL, UpdatePerson(person_id="p1")),
                 command_id=command_id,
                 request_id="r",
                 deadline=time.time() + 10 * pace(),
                 body_hashes=body_hashes,
             )
-            return await caller.command(envelope)
+            return await service_client.send_command(envelope)
 
         first, known, another = await ask("old"), await ask("new", "old"), await ask("new")
 

@@ -23,7 +23,7 @@ from libs.contracts.customers import OnboardCustomer
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from tests.integration.gateway.desk import calling
 from tests.support.stack import Stack
 
@@ -129,11 +129,11 @@ class Desk:
     """What a test does to onboarding and to the bank, and what it sees."""
 
     stack: Stack
-    caller: Caller
+    service_client: ServiceClient
     http: aiohttp.ClientSession
     database: Any
     opened: AsyncExitStack
-    others: dict[str, Caller] = field(default_factory=dict)
+    others: dict[str, ServiceClient] = field(default_factory=dict)
     """Callers besides the gateway's, by service."""
     events: list[dict[str, Any]] = field(default_factory=list)
 
@@ -147,7 +147,7 @@ class Desk:
         command_id: str | None = None,
     ) -> Any:
         """The data of the reply. Raises what the reply carries."""
-        envelope = self.caller.envelope(
+        envelope = self.service_client.envelope(
             operation,
             principal or partner(),
             command,
@@ -155,16 +155,16 @@ class Desk:
             request_id=str(uuid4()),
             deadline=time.time() + wait_seconds,
         )
-        reply = await self.caller.command(envelope)
+        reply = await self.service_client.send_command(envelope)
         if reply.error is not None:
             raise reply.error.to_error()
-        return self.caller.open_result(operation, reply)["data"]
+        return self.service_client.open_result(operation, reply)["data"]
 
-    async def _caller_for(self, operation: Operation) -> Caller:
+    async def _client_for(self, operation: Operation) -> ServiceClient:
         """That of a service that may ask this."""
         sender = operation.senders[0]
         if sender == "gateway":
-            return self.caller
+            return self.service_client
         if sender not in self.others:
             asking = calling(self.stack.environment, sender)
             self.others[sender] = await self.opened.enter_async_context(asking)
@@ -174,8 +174,8 @@ class Desk:
         self, operation: Operation, command: Command, principal: Principal | None = None
     ) -> Any:
         """The payload of the reply to a query."""
-        caller = await self._caller_for(operation)
-        return await caller.query(
+        service_client = await self._client_for(operation)
+        return await service_client.query(
             operation, principal or partner(), command, time.time() + WAIT_SECONDS
         )
 
@@ -250,12 +250,12 @@ async def eventually(
 async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     async with AsyncExitStack() as opened:
         amqp_url = stack.environment.amqp_url
-        caller = await opened.enter_async_context(calling(stack.environment))
+        service_client = await opened.enter_async_context(calling(stack.environment))
         connection = await opened.enter_async_context(await aio_pika.connect(amqp_url))
         http = await opened.enter_async_context(aiohttp.ClientSession())
         database = await asyncpg.connect(stack.environment.database_urls["onboarding"])
         opened.push_async_callback(database.close)
-        desk = Desk(stack, caller, http, database, opened)
+        desk = Desk(stack, service_client, http, database, opened)
         channel = await connection.channel()
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind("bankside.events", "#")

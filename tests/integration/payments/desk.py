@@ -44,7 +44,7 @@ from libs.contracts.result import Result
 from libs.contracts.table import operations_of
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from libs.runtime.process import Process
 from tests.integration.payments.office import Office
 from tests.support.fake_core import Account, FakeCore, serving
@@ -79,7 +79,7 @@ def wire(**changes: Any) -> Command:
 @dataclass
 class Desk:
     office: Office
-    caller: Caller
+    service_client: ServiceClient
     core: FakeCore
     database: Any
     owned: dict[str, str]
@@ -110,7 +110,7 @@ class Desk:
         command_id: str | None = None,
     ) -> Any:
         """The data of the reply. Raises what the reply carries."""
-        envelope = self.caller.envelope(
+        envelope = self.service_client.envelope(
             operation,
             principal or customer(),
             command or wire(),
@@ -118,10 +118,10 @@ class Desk:
             request_id=str(uuid.uuid4()),
             deadline=time.time() + (wait_seconds or WAIT_SECONDS * pace()),
         )
-        reply = await self.caller.command(envelope)
+        reply = await self.service_client.send_command(envelope)
         if reply.error is not None:
             raise reply.error.to_error()
-        return self.caller.open_result(operation, reply)["data"]
+        return self.service_client.open_result(operation, reply)["data"]
 
     async def cancel(
         self, transaction_id: str, principal: Principal | None = None, **options: Any
@@ -142,7 +142,7 @@ class Desk:
     async def get(self, transaction_id: str, principal: Principal | None = None) -> Any:
         command = table.GET_WIRE.command.model_validate({"transaction_id": transaction_id})
         return (
-            await self.caller.query(
+            await self.service_client.query(
                 table.GET_WIRE,
                 principal or customer(),
                 command,
@@ -152,7 +152,7 @@ class Desk:
 
     async def page(self, principal: Principal | None = None, **asked: Any) -> Any:
         command = table.LIST_WIRES.command.model_validate(asked)
-        return await self.caller.query(
+        return await self.service_client.query(
             table.LIST_WIRES, principal or customer(), command, time.time() + WAIT_SECONDS * pace()
         )
 
@@ -328,8 +328,8 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         environment = office.environment
         owned: dict[str, str] = {"ext_1": C_1}
         broker = Broker(environment.amqp_urls["gateway"], "desk")
-        caller = Caller(sealer_of(environment.secrets, "gateway"))
-        broker.add(caller)
+        service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
+        broker.add(service_client)
         await opened.enter_async_context(broker.open())
         await broker.start(wait_seconds=10)
         database = await asyncpg.connect(environment.database_urls["payments_owner"])
@@ -337,7 +337,7 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         core = FakeCore(environment.secrets.provider_tokens["payments"]["core"], linked={"ext_1"})
         http = await opened.enter_async_context(aiohttp.ClientSession())
         began = await database.fetchval("SELECT clock_timestamp()")
-        desk = Desk(office, caller, core, database, owned, http, began)
+        desk = Desk(office, service_client, core, database, owned, http, began)
         await desk.onboarding_up()
         opened.push_async_callback(desk.onboarding.aclose)
         desk.fund("acc_1", Decimal("1000000.00"))

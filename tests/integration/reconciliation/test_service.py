@@ -14,7 +14,7 @@ from libs.contracts import reconciliation_operations as table
 from libs.contracts.principal import SERVICE
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from services.reconciliation.repository import runs
 from services.reconciliation.repository.runs import Run
 from tests.e2e.wires.hands import Sender
@@ -125,11 +125,11 @@ async def test_a_contradiction_is_a_difference_until_both_sides_of_the_wire_agre
 async def test_a_service_has_everything_compared_again(books: Books) -> None:
     env = books.live.stack.env
     broker = Broker(env["BANKSIDE_PAYMENTS_AMQP_URL"], "tests")
-    caller = Caller(sealer_of(books.live.stack.environment.secrets, "payments"))
-    broker.add(caller)
+    service_client = ServiceClient(sealer_of(books.live.stack.environment.secrets, "payments"))
+    broker.add(service_client)
     async with broker.open():
         await broker.start(wait_seconds=10)
-        requested = await QueryClient(caller, patience_seconds=10).query(
+        requested = await QueryClient(service_client, patience_seconds=10).query(
             table.START_RUN,
             SERVICE,
             contract.StartRun(cause="the database went back"),

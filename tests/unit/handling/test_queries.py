@@ -15,7 +15,7 @@ from libs.handling import queries
 from libs.handling.queries import QueryAnswerer, seconds_for
 from libs.messaging.envelope import Envelope, raw
 from libs.messaging.replier import Replier
-from tests.unit.messaging.test_caller import NoSealer
+from tests.unit.messaging.test_service_client import NoSealer
 
 
 @pytest.mark.parametrize(("left", "seconds"), [(25, 22), (5, 2.5), (2, 1), (-1, 0.05)])

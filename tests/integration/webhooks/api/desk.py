@@ -24,7 +24,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.contracts.webhook_operations import FamilyPair
 from libs.messaging.broker import Broker
-from libs.messaging.caller import Caller
+from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database, open_database
 from services.webhook_dispatcher.repository import partitions, recording
 from tests.support.infrastructure import Environment
@@ -53,7 +53,7 @@ def _principal(tenant: str, customer_id: str | None = None) -> Principal:
 @dataclass
 class Desk:
     stack: Stack
-    caller: Caller
+    service_client: ServiceClient
     database: Any
     recorder: Database
     tenant: str = field(default_factory=lambda: f"t_{uuid.uuid4()}")
@@ -96,7 +96,7 @@ class Desk:
     async def _sent(
         self, operation: Operation, who: Principal, command_id: str | None, values: dict[str, Any]
     ) -> Any:
-        envelope = self.caller.envelope(
+        envelope = self.service_client.envelope(
             operation,
             who,
             operation.command.model_validate(values),
@@ -104,11 +104,15 @@ class Desk:
             request_id=str(uuid.uuid4()),
             deadline=time.time() + WAIT_SECONDS * pace(),
         )
-        send = self.caller.ask if operation.is_query else self.caller.command
+        send = (
+            self.service_client.send_query
+            if operation.is_query
+            else self.service_client.send_command
+        )
         reply = await send(envelope)
         if reply.error is not None:
             raise reply.error.to_error()
-        return self.caller.open_result(operation, reply)
+        return self.service_client.open_result(operation, reply)
 
     async def subscribe(self, who: Principal | None = None, event_types: str = "*") -> str:
         """The id of a new subscription."""
@@ -205,8 +209,8 @@ class Desk:
 async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     environment = stack.environment
     broker = Broker(environment.amqp_urls["gateway"], "desk")
-    caller = Caller(sealer_of(environment.secrets, "gateway"))
-    broker.add(caller)
+    service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
+    broker.add(service_client)
     async with broker.open():
         await broker.start(wait_seconds=10)
         database = await asyncpg.connect(environment.database_urls["webhook_dispatcher_owner"])
@@ -214,7 +218,7 @@ async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
             environment.database_urls["webhook_dispatcher"], "desk", pool_size=4
         )
         try:
-            yield Desk(stack, caller, database, recorder)
+            yield Desk(stack, service_client, database, recorder)
         finally:
             await database.close()
             await recorder.close()

@@ -137,13 +137,13 @@ async def test_an_event_that_is_not_kept_is_not_found_nor_gone_on_after(
 async def test_a_reply_holds_the_bytes_that_are_delivered(desk: Desk) -> None:
     event_id = await desk.record(body=ODD_BODY)
     replies: list[bytes] = []
-    opened = desk.caller.open_result
+    opened = desk.service_client.open_result
 
     def tapped(operation: Any, reply: Any) -> Any:
         replies.append(bytes(reply.result))
         return opened(operation, reply)
 
-    desk.caller.open_result = tapped  # type: ignore[method-assign]
+    desk.service_client.open_result = tapped  # type: ignore[method-assign]
 
     await desk.ask(table.GET_EVENT, desk.customer, event_id=event_id)
     await desk.ask(table.LIST_EVENTS, desk.customer)

@@ -95,13 +95,13 @@ async def test_a_secret_is_in_clear_neither_stored_nor_queued_nor_logged(desk: D
     await queue.consume(collect, no_ack=True)
     # What answers look like on their way: the reply is sealed until the caller opens it.
     sealed: list[str] = []
-    opened = desk.caller.open_result
+    opened = desk.service_client.open_result
 
     def tapped(operation: Any, reply: Any) -> Any:
         sealed.append(bytes(reply.result).decode())
         return opened(operation, reply)
 
-    desk.caller.open_result = tapped  # type: ignore[method-assign]
+    desk.service_client.open_result = tapped  # type: ignore[method-assign]
 
     subscription_id = await desk.subscribe()
     secrets = [(await secret_of(desk, subscription_id))["secret"]]

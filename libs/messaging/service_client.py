@@ -60,7 +60,9 @@ from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, replies_queue
 
 QUERY_BATCH = 64
 LATE = "The service did not answer in time."
+"""The detail of a read that has no reply at its deadline."""
 WAITING_REPLIES = 20_000
+"""The most commands and queries of one process that wait for a reply: each holds memory until its deadline."""
 OUTSTANDING_QUERIES = 1024
 """The most unanswered queries of one process to one service: four times as many as a service works on at once. Those of
 nine processes fit into the service's queue (`QUERY_QUEUE_LENGTH`). It drops further ones in silence, as they are sent
@@ -78,7 +80,7 @@ class _Expected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Attached:
-    """What a caller has on one session."""
+    """What a client has on one session."""
 
     session: Session
     confirmed: Publisher
@@ -97,7 +99,7 @@ NOT_SENT = (_NoSession, DeliveryError, ChannelInvalidStateError, TooManyWaiting)
 """After these the service does not have the query: it was refused, returned, or never written."""
 
 
-class Caller:
+class ServiceClient:
     """A part of the broker through which a process sends requests to services."""
 
     def __init__(self, sealer: Sealer) -> None:
@@ -110,7 +112,7 @@ class Caller:
         self._queries: set[asyncio.Future[Reply]] = set()
         self._attached: _Attached | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
-        self._log = structlog.get_logger("caller")
+        self._log = structlog.get_logger("service_client")
 
     async def attach(self, session: Session) -> None:
         replies = await session.channel()
@@ -145,7 +147,7 @@ class Caller:
             deadline: Unix seconds.
 
         Raises:
-            Unavailable, ProviderTimeout, OutcomePending: as `ask` does.
+            Unavailable, ProviderTimeout, OutcomePending: as `send_query` does.
             BanksideError: as replied.
         """
         query_id = str(uuid7())
@@ -158,7 +160,7 @@ class Caller:
             request_id=current.request_id if current else query_id,
             deadline=deadline,
         )
-        reply = await self.ask(envelope, is_read=operation.is_read)
+        reply = await self.send_query(envelope, is_read=operation.is_read)
         if reply.error is not None:
             raise reply.error.to_error()
         return self.open_result(operation, reply)
@@ -204,7 +206,7 @@ class Caller:
             )
         return payload
 
-    async def ask(self, envelope: Envelope, *, is_read: bool = True) -> Reply:
+    async def send_query(self, envelope: Envelope, *, is_read: bool = True) -> Reply:
         """Send a query and await its reply until its deadline.
 
         Raises:
@@ -244,7 +246,7 @@ class Caller:
                 del self._of_tenants[of_tenant]
             self._waiting.pop(envelope.message_id, None)
 
-    async def command(self, envelope: Envelope) -> Reply:
+    async def send_command(self, envelope: Envelope) -> Reply:
         """Publish a command durably and await its reply until its deadline.
 
         Raises:

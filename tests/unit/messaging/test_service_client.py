@@ -19,11 +19,11 @@ from libs.contracts.errors import BanksideError, OutcomePending, ProviderTimeout
 from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
-from libs.messaging import caller as caller_module
+from libs.messaging import service_client as service_client_module
 from libs.messaging.broker_errors import session_loss_as_error
-from libs.messaging.caller import OUTSTANDING_QUERIES, PART_OF_A_TENANT, Caller
 from libs.messaging.envelope import Envelope
 from libs.messaging.publishing import Publisher, underlying
+from libs.messaging.service_client import OUTSTANDING_QUERIES, PART_OF_A_TENANT, ServiceClient
 from libs.messaging.session import Session
 from tests.support.pace import pace
 
@@ -80,14 +80,14 @@ class ScriptedSession:
         return Publisher(await underlying(self._channel), self.user, confirms=confirms)
 
 
-async def caller_on(channel: ScriptedChannel, *, is_blocked: bool = False) -> Caller:
-    caller = Caller(NoSealer())
-    await caller.attach(cast(Session, ScriptedSession(channel, is_blocked=is_blocked)))
-    return caller
+async def client_on(channel: ScriptedChannel, *, is_blocked: bool = False) -> ServiceClient:
+    service_client = ServiceClient(NoSealer())
+    await service_client.attach(cast(Session, ScriptedSession(channel, is_blocked=is_blocked)))
+    return service_client
 
 
-def an_update(caller: Caller) -> Envelope:
-    return caller.envelope(
+def an_update(service_client: ServiceClient) -> Envelope:
+    return service_client.envelope(
         UPDATE_PERSON,
         PRINCIPAL,
         UpdatePerson.model_validate({"person_id": "p"}),
@@ -98,43 +98,45 @@ def an_update(caller: Caller) -> Envelope:
 
 
 async def told(error: BaseException) -> BanksideError:
-    caller = await caller_on(ScriptedChannel(error))
+    service_client = await client_on(ScriptedChannel(error))
     with pytest.raises(BanksideError) as raised:
-        await caller.command(an_update(caller))
+        await service_client.send_command(an_update(service_client))
     return raised.value
 
 
-async def list_accounts(caller: Caller, seconds: float, tenant: str = "tenant") -> Any:
+async def list_accounts(
+    service_client: ServiceClient, seconds: float, tenant: str = "tenant"
+) -> Any:
     principal = msgspec.structs.replace(PRINCIPAL, tenant=tenant)
-    return await caller.query(
+    return await service_client.query(
         LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + seconds
     )
 
 
 async def test_while_the_broker_blocks_publishers_nothing_is_sent() -> None:
     channel = ScriptedChannel()
-    caller = await caller_on(channel, is_blocked=True)
+    service_client = await client_on(channel, is_blocked=True)
 
     with pytest.raises(Unavailable):
-        await caller.command(an_update(caller))
+        await service_client.send_command(an_update(service_client))
     with pytest.raises(Unavailable):
-        await list_accounts(caller, 5 * pace())
+        await list_accounts(service_client, 5 * pace())
 
     assert channel.published == []
 
 
 async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() -> None:
-    caller = await caller_on(ScriptedChannel())
+    service_client = await client_on(ScriptedChannel())
     async with asyncio.TaskGroup() as group:
         unanswered = [
-            group.create_task(list_accounts(caller, 30, f"t_{n % 2}"))
+            group.create_task(list_accounts(service_client, 30, f"t_{n % 2}"))
             for n in range(OUTSTANDING_QUERIES)
         ]
         await asyncio.sleep(0)
 
         async with asyncio.timeout(5):
             with pytest.raises(Unavailable):
-                await list_accounts(caller, 30)
+                await list_accounts(service_client, 30)
 
         assert not any(task.done() for task in unanswered)
         for task in unanswered:
@@ -142,41 +144,41 @@ async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() 
 
 
 async def test_one_tenant_leaves_room_for_the_others() -> None:
-    caller = await caller_on(ScriptedChannel())
+    service_client = await client_on(ScriptedChannel())
     async with asyncio.TaskGroup() as group:
         its_part = round(OUTSTANDING_QUERIES * PART_OF_A_TENANT)
         unanswered = [
-            group.create_task(list_accounts(caller, 30, "t_busy")) for _ in range(its_part)
+            group.create_task(list_accounts(service_client, 30, "t_busy")) for _ in range(its_part)
         ]
         await asyncio.sleep(0)
 
         with pytest.raises(Unavailable):
-            await list_accounts(caller, 30, "t_busy")
+            await list_accounts(service_client, 30, "t_busy")
         with pytest.raises(ProviderTimeout):
-            await list_accounts(caller, 0.01, "t_other")
+            await list_accounts(service_client, 0.01, "t_other")
 
         for task in unanswered:
             task.cancel()
 
 
 async def test_queries_that_ended_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caller_module, "OUTSTANDING_QUERIES", 1)
-    caller = await caller_on(ScriptedChannel())
+    monkeypatch.setattr(service_client_module, "OUTSTANDING_QUERIES", 1)
+    service_client = await client_on(ScriptedChannel())
 
     for _ in range(3):
         with pytest.raises(ProviderTimeout):
-            await list_accounts(caller, 0.01)
+            await list_accounts(service_client, 0.01)
 
 
 async def test_a_query_whose_session_is_lost_is_unavailable_at_once() -> None:
     channel = ScriptedChannel()
-    caller = await caller_on(channel)
+    service_client = await client_on(channel)
     async with asyncio.timeout(5):
-        asking = asyncio.create_task(list_accounts(caller, 30))
+        asking = asyncio.create_task(list_accounts(service_client, 30))
         while not channel.published:
             await asyncio.sleep(0)
 
-        caller.detach()
+        service_client.detach()
 
         with pytest.raises(Unavailable):
             await asking
