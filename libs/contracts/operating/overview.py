@@ -66,7 +66,7 @@ class GetQueueDepths(Command):
 
 
 class QueueDepths(Model):
-    """`queues`: null while the broker cannot be asked."""
+    """`queues`: null while the broker, or the leader of one of them, does not answer."""
 
     queues: list[QueueDepth] | None
 
@@ -78,7 +78,7 @@ class ServiceOverview(Model):
     waiting: list[Waiting]
     """What waits for a person."""
     queues: list[QueueDepth] | None
-    """Its queues; null while the broker cannot be asked."""
+    """Its queues; null while the broker, or the leader of one of them, does not answer."""
 
 
 class Overview(Model):
