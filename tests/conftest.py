@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.forked_workers import fork_workers
 from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.interrupts import keep_interrupts
 from tests.support.known_types import know_arrays
 from tests.support.stack import Stack, running_stack
 from tests.support.workers import SharedProcesses
@@ -54,6 +55,11 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests begin first, so that none is alone at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    keep_interrupts()
 
 
 @pytest.fixture(scope="session")
