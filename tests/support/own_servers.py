@@ -132,18 +132,23 @@ class OwnRabbitMQ:
 
         A node that is started anew begins with the configured limit, and without the alarm.
         """
-        await self._limit_memory("absolute", "1")
+        await self._limit_memory("{absolute, 1}")
 
     async def unblock_publishers(self) -> None:
         """End the alarm, as consumers do who drain the queues."""
         await self._limit_memory("0.9")
 
-    async def _limit_memory(self, *limit: str) -> None:
-        server, *_ = self.node.command
-        tool = Path(server).with_name("rabbitmqctl")
+    async def _limit_memory(self, limit: str) -> None:
+        """As `rabbitmqctl set_vm_memory_high_watermark`, without the Erlang node that it starts for itself."""
+        erlang = Path(shutil.which("erl") or "erl").resolve().parents[1]
+        [erl_call] = erlang.glob("erts-*/bin/erl_call")
         await asyncio.to_thread(
             subprocess.run,
-            [str(tool), "set_vm_memory_high_watermark", *limit],
+            [
+                *(str(erl_call), "-sname", self.node.env["RABBITMQ_NODENAME"]),
+                *("-c", (self.home / ".erlang.cookie").read_text()),
+                *("-a", f"vm_memory_monitor set_vm_memory_high_watermark [{limit}]"),
+            ],
             env=dict(self.node.env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
