@@ -6,7 +6,6 @@ A durable queue that the broker keeps between tests, so that a duplicate that co
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +39,11 @@ class RecordedEvents:
     amqp_url: str = field(repr=False)
     events: list[Event] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
+    _checked: int = 0
+    _once: set[tuple[str, str]] = field(default_factory=set)
+    """Facts that can be true only once, as type and resource, of the events that were checked."""
+    _latest: dict[tuple[str, str], int] = field(default_factory=dict)
+    """Their latest sequence numbers by resource."""
     _opened: tuple[AbstractConnection, AbstractQueue] | None = None
     """The connection of `fetch`, which belongs to the event loop of one test."""
 
@@ -83,16 +87,18 @@ class RecordedEvents:
         return [event for event in await self.fetch() if business_of(event) == customer_id]
 
     def check(self) -> None:
-        """No resource came into being twice, and its sequence numbers grow."""
-        born = Counter(
-            (event["type"], resource_of(event)) for event in self.events if event["type"] in ONCE
-        )
-        assert [what for what, times in born.items() if times > 1] == []
-        latest: dict[tuple[str, str], int] = {}
-        for event in self.events:
+        """No resource came into being twice, and its sequence numbers grow. Events since the last check are compared
+        with all before them.
+        """
+        for event in self.events[self._checked :]:
+            fact = event["type"], resource_of(event)
+            assert fact not in self._once, f"{fact} was told twice"
+            if event["type"] in ONCE:
+                self._once.add(fact)
             resource = event["type"].partition(".")[0], resource_of(event)
-            assert event["sequence"] > latest.get(resource, 0), f"{event['type']} out of order"
-            latest[resource] = event["sequence"]
+            assert event["sequence"] > self._latest.get(resource, 0), f"{fact} out of order"
+            self._latest[resource] = event["sequence"]
+            self._checked += 1
 
 
 def business_of(event: Event) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -38,8 +38,9 @@ class Guide:
     html: str
 
 
+@cache
 def markdown(text: str) -> str:
-    """As HTML; HTML in the text is shown as text."""
+    """As HTML; HTML in the text is shown as text. Of the reference's 2,600 texts there are 450 different ones."""
     return str(_markdown.render(text))
 
 
