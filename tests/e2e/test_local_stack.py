@@ -181,9 +181,9 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     healed = local_stack.onboard()
     assert healed.returncode == 0, healed.stdout + healed.stderr
 
-    assert local_stack.run("down").returncode == 0
+    assert local_stack.run_here("down")[0] == 0
     assert not [name for name, process in after.items() if process.is_running()]
-    assert local_stack.run("status").returncode == 1
+    assert local_stack.run_here("status")[0] == 1
 
 
 def test_a_busy_port_is_one_sentence_with_the_setting_that_changes_it(
