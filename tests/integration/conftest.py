@@ -9,9 +9,9 @@ import pytest_asyncio
 import structlog
 
 from libs.persistence.engine import Database, open_database
-from tests.integration.compiling import compiled_once
 from tests.integration.recycled_vhost import RecycledVhost
 from tests.integration.recycling import RecycledDatabase
+from tests.support.compiling import compiled_once
 from tests.support.infrastructure import Environment, Infrastructure
 
 

@@ -9,9 +9,16 @@ import msgspec
 import pytest
 import pytest_asyncio
 
+from tests.support.compiling import compiled_once
 from tests.support.database_life import trust_life
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.unit.payments.bench import MINE, Bench, open_bench
+
+
+@pytest.fixture(scope="session", autouse=True)
+def statements_compiled_once() -> Iterator[None]:
+    with compiled_once():
+        yield
 
 
 @pytest.fixture(scope="session")
