@@ -25,25 +25,25 @@ import sys
 from libs.contracts.table import operations_of
 from libs.handling.payloads import prepare
 
-service = sys.argv[1]
-names = [row.name for row in operations_of(service)]
-before = "phonenumbers" in sys.modules
-prepare(service, names, queries=False)
-late = [
-    row.command.__name__
-    for row in operations_of(service)
-    if not row.is_query and not row.command.__pydantic_complete__
-]
-print(before, "phonenumbers" in sys.modules, late)
+for service in sys.argv[1:]:
+    names = [row.name for row in operations_of(service)]
+    before = "phonenumbers" in sys.modules
+    prepare(service, names, queries=False)
+    late = [
+        row.command.__name__
+        for row in operations_of(service)
+        if not row.is_query and not row.command.__pydantic_complete__
+    ]
+    print(service, before, "phonenumbers" in sys.modules, late)
 """
 
 
-@pytest.mark.parametrize(("service", "is_loaded"), [("onboarding", True), ("payments", False)])
-def test_what_validates_commands_is_there_before_the_first_one(
-    service: str, is_loaded: bool
-) -> None:
+def test_what_validates_commands_is_there_before_the_first_one_where_they_need_it() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", LOADED, service], capture_output=True, text=True, check=True
+        [sys.executable, "-c", LOADED, "payments", "onboarding"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
 
-    assert done.stdout == f"False {is_loaded} []\n"
+    assert done.stdout.splitlines() == ["payments False False []", "onboarding False True []"]
