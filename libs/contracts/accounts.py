@@ -67,7 +67,7 @@ class AccountSummary(Model):
     id: str
     """The account's id: the `account_id` of other operations."""
     account_number: str
-    """The full account number; in events the last four digits."""
+    """The full account number; in events its last four digits, or its last half where it has less than eight."""
     account_group: AccountGroup
     """What kind of account it is."""
     account_title: str
@@ -183,7 +183,7 @@ class LinkedExternalAccount(Model):
 
 
 class AccountEventData(Account):
-    """As `Account`; the account number is cut to the last four."""
+    """As `Account`; the account number is masked."""
 
     object: Literal["account"] = "account"
     customer_id: str

@@ -139,7 +139,7 @@ class CustomerAccount(Model):
     id: str
     """The account's id: the `account_id` of other operations."""
     account_number: str
-    """The full account number; in events the last four digits."""
+    """The full account number; in events its last four digits, or its last half where it has less than eight."""
     status: AccountStatus
     """The account's status."""
 
@@ -183,7 +183,7 @@ class Customer(CustomerBase):
 
 
 class CustomerEventData(CustomerBase):
-    """As `Customer`, for events: no part of the EIN, account numbers cut to the last four."""
+    """As `Customer`, for events: no part of the EIN, account numbers masked."""
 
     object: Literal["customer"] = "customer"
     business: BusinessView

@@ -274,7 +274,7 @@ class ListCustomers(Command):
 
 class GetCustomer(Command):
     """Get a customer: status, what verification wants, its persons, accounts and external bank accounts. The EIN and
-    account numbers of other banks are cut to the last four digits.
+    account numbers of other banks are cut to the last four digits, or to the last half where they have less than eight.
     """
 
     customer_id: Annotated[str, OurId()]

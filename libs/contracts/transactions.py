@@ -44,7 +44,7 @@ class Transaction(Model):
     transaction_id: str
     """Its id; of a wire the id that `sendWire` returned."""
     account_number: str
-    """The full account number; in events the last four digits."""
+    """The full account number; in events its last four digits, or its last half where it has less than eight."""
     account_group: AccountGroup
     """What kind of account it is."""
     type: TransactionType
@@ -64,7 +64,7 @@ class Transaction(Model):
 
 
 class TransactionEventData(Transaction):
-    """As `Transaction`; the account number is cut to the last four."""
+    """As `Transaction`; the account number is masked."""
 
     object: Literal["transaction"] = "transaction"
     account_id: str

@@ -132,7 +132,7 @@ class CommandRunner:
         except (NeedsOperator, OutcomeAwaited) as ending:
             return ending
         except CannotOpen as error:
-            # Driving it again does not bring the key back.
+            # Driving it again here does not bring the key back: an operator retries it, as after each replica has it.
             self._log_failure(leased, error)
             return NeedsOperator(f"A sealed value cannot be opened: {error}.")
         except InternalError as error:

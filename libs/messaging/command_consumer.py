@@ -236,8 +236,8 @@ class CommandConsumer:
             await self._refuse(message, "may_be_forgotten", str(error))
             return
         except UnknownKey as error:
-            self._log.error("unknown_key", command=envelope.id, cause=str(error))
-            await self._refuse(message, "unknown_key", str(error))
+            self._log.error("missing_key", command=envelope.id, cause=str(error))
+            await self._refuse(message, "missing_key", str(error))
             return
         except Exception as error:
             # It would fail again, and unacked it would occupy a place of the prefetch for ever.

@@ -33,6 +33,6 @@ DEAD_LETTERS = Gauge(
 MESSAGES_REFUSED = Counter(
     "bankside_messages_refused_total",
     "Messages, and envelopes of a batch, that are not taken, by why: sender (one that may not send it), unreadable,"
-    " newer_version, not_recordable, may_be_forgotten, unknown_key, poison, tenants_share.",
+    " newer_version, not_recordable, may_be_forgotten, missing_key, poison, tenants_share.",
     ["queue", "reason"],
 )

@@ -241,7 +241,7 @@ async def _prepare(settings: Settings, database: Database, keyring: Keyring) -> 
     Raises:
         Misconfigured
     """
-    await until_available("key-checks", lambda: require_known_keys(database, settings))
+    await require_known_keys(database, settings)
     await until_available(
         "nonce-partitions", lambda: maintain(database, settings.timestamp_window_seconds)
     )

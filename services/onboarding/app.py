@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
-from libs.handling.key_checks import keys_checked, require_known_keys
+from libs.handling.key_checks import require_known_keys
 from libs.handling.operating.holding import DECISION_SECONDS
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
@@ -21,6 +22,7 @@ from libs.messaging.queue_depths import QueueDepths
 from libs.messaging.service_client import ServiceClient
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database
+from libs.persistence.retries import until_available
 from libs.providers.companies import Role
 from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
@@ -71,12 +73,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-
-        async def check_keys() -> None:
-            await require_known_keys(database, settings)
-            await introduce(database, lookup, settings.variable(LOOKUP_KEYS))
-
-        await opened.enter_async_context(keys_checked(process, check_keys))
+        await until_available(
+            "lookup-keys", partial(introduce, database, lookup, settings.variable(LOOKUP_KEYS))
+        )
+        await require_known_keys(database, settings)
         providers = await open_providers(settings, opened)
         parts = Parts(providers.identity.writes, providers.core.writes, store, Events(store))
         transit_seconds = settings.provider_transit_seconds + STEP_SECONDS

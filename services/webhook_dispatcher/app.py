@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from libs.contracts import webhook_operations as table
@@ -14,7 +13,7 @@ from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_operations import FamilyPair
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
-from libs.handling.key_checks import keys_checked, require_known_keys
+from libs.handling.key_checks import require_known_keys
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
@@ -82,8 +81,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         opened.push_async_callback(engine_database.close)
         opened.push_async_callback(database.close)
         opened.push_async_callback(lookups.close)
-        check_keys = partial(require_known_keys, database, settings)
-        await opened.enter_async_context(keys_checked(process, check_keys))
+        await require_known_keys(database, settings)
         clock = DatabaseClock(engine_database)
         await clock.start()
         await opened.enter_async_context(

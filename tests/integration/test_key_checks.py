@@ -10,9 +10,9 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import text
 
-from libs.handling.key_checks import keys_checked, require_known_keys
+from libs.handling.key_checks import require_known_keys
 from libs.persistence.engine import Database, open_database
-from libs.runtime.process import Misconfigured, Process
+from libs.runtime.process import Misconfigured
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import EXIT_MISCONFIGURED
 from services.gateway.settings import Settings as GatewaySettings
@@ -99,16 +99,3 @@ async def test_of_processes_that_start_at_once_with_different_keys_one_starts(
             text("SELECT count(*) FROM key_check WHERE ring = 'storage_keys'")
         )
         assert noted.scalar_one() == 1
-
-
-async def test_a_process_that_started_without_its_database_ends_once_the_keys_are_found_wrong() -> (
-    None
-):
-    process, answers = Process("tests"), [ConnectionRefusedError(), Misconfigured("put it back.")]
-
-    async def check() -> None:
-        raise answers.pop(0)
-
-    async with keys_checked(process, check), asyncio.timeout(5):
-        with pytest.raises(Misconfigured):
-            await process.until_failure()

@@ -108,7 +108,7 @@ async def test_it_is_a_dead_letter_until_its_caller_repeats_it_which_is_carried_
             a_change(command_id, with_ring("gateway", "onboarding", LATER))
         )
 
-    assert letter.reason == "unknown_key"
+    assert letter.reason == "missing_key"
     assert letter.because is not None
     assert "its key later is not on" in letter.because
     assert recorded == []

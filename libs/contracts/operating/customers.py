@@ -14,6 +14,7 @@ from libs.contracts import errors as e
 from libs.contracts import fields as f
 from libs.contracts.customer_views import BusinessDetails, Issue, PersonSummary
 from libs.contracts.customers import CustomerStatus
+from libs.contracts.ids import OurId
 from libs.contracts.model import BrokenRule, Command, Model
 from libs.contracts.operating.pages import Listed, ListPage, Write
 from libs.contracts.operating.saga_steps import SagaStep
@@ -48,7 +49,7 @@ class ListOperatorCustomers(ListPage):
 class GetOperatorCustomer(Command):
     """A customer of any tenant, with everything about it that is not sensitive."""
 
-    customer_id: str
+    customer_id: Annotated[str, OurId()]
 
 
 class OperatorCustomerSummary(Model):
@@ -159,7 +160,7 @@ class Reveal(Write):
     `external_bank_account_id`.
     """
 
-    customer_id: str
+    customer_id: Annotated[str, OurId()]
     field: Annotated[SensitiveField, Field(strict=False)]
     """Which value."""
     person_id: f.ResourceId | None = None

@@ -124,8 +124,8 @@ class OperatorDifference(Model):
     Args:
         subject: the id of the record that differs.
         ids: of the record and of what it belongs to.
-        ours: what we hold, nothing sensitive among it, and of an account number the last four digits; null when we
-            hold nothing.
+        ours: what we hold, nothing sensitive among it, and of an account number the last four digits or less; null when
+            we hold nothing.
         theirs: what the provider holds, likewise.
         closed_by: the operator who explained it.
     """
