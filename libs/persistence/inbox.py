@@ -31,6 +31,8 @@ from libs.persistence.tables import inbox as table
 
 LEASE_SECONDS = 10.0
 """The default. A driver renews its leases several times in this time."""
+LONGEST_LEASE_SECONDS = 300.0
+"""That the settings of a service may choose."""
 
 
 class LeaseLost(Exception):
@@ -59,14 +61,14 @@ class Leased:
 
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used. The earlier
 # commands of a key are looked up by `inbox_queue`: see `tables.queue_index`. A lease that ends later than any process
-# sets it was written before the database's clock was set back, and its holder may be gone: it is taken. Twice the
-# length: the clock may be corrected by a little, and another release may set longer leases.
+# may set it was written before the database's clock was set back, and its holder may be gone: it is taken. Twice the
+# longest: the clock may be corrected by a little. The length that this process sets tells nothing about others' leases.
 _CLAIM = """
     WITH due AS (
         SELECT command_id FROM inbox i
         WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
             AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
-                AND statement_timestamp() + make_interval(secs => 2 * $2::double precision))
+                AND statement_timestamp() + make_interval(secs => 2 * $3::double precision))
             AND (ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
                     AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
@@ -127,7 +129,10 @@ async def claim(
     connection: asyncpg.Connection, limit: int, lease_seconds: float = LEASE_SECONDS
 ) -> list[Leased]:
     """Lease up to `limit` commands that are due, neither leased nor parked, and first of their key."""
-    return [Leased(*row) for row in await connection.fetch(_CLAIM, limit, lease_seconds)]
+    return [
+        Leased(*row)
+        for row in await connection.fetch(_CLAIM, limit, lease_seconds, LONGEST_LEASE_SECONDS)
+    ]
 
 
 async def renew(

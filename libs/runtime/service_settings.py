@@ -10,7 +10,7 @@ from pydantic import AfterValidator, AliasChoices, Field, SecretStr, field_valid
 
 from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.messaging.topology import QueueType
-from libs.persistence.inbox import LEASE_SECONDS
+from libs.persistence.inbox import LEASE_SECONDS, LONGEST_LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import plaintext_server
@@ -143,5 +143,5 @@ def _problems_of(read: Callable[[], object]) -> Iterator[str]:
 class CommandSettings(MessagingSettings):
     """A service that carries out commands."""
 
-    lease_seconds: float = Field(default=LEASE_SECONDS, ge=1, le=300)
+    lease_seconds: float = Field(default=LEASE_SECONDS, ge=1, le=LONGEST_LEASE_SECONDS)
     """After a crash, another process goes on with a command when this time has passed."""
