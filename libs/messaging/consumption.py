@@ -180,9 +180,6 @@ class Consumption:
 
     async def measure(self, channel: AbstractChannel) -> None:
         """Ask RabbitMQ what waits, for the metrics and for `is_stalled`."""
-        if self._has_dead_queue:
-            letters = await ready_messages(channel, dead_queue(self.queue))
-            DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
         counts = await counts_of(channel, self.queue)
         is_consumed = self._tag is not None
         if is_consumed and counts == UNKNOWN_IF_CONSUMED:
@@ -194,6 +191,11 @@ class Consumption:
             oldest = self._age.seconds(counts.ready, time.time(), is_consumed=is_consumed)
             QUEUE_MESSAGES.labels(self.queue).set(counts.ready)
             QUEUE_OLDEST_SECONDS.labels(self.queue).set(oldest)
+            if self._has_dead_queue:
+                # It has no consumer, by which a silent leader would show: only one that is silent alone is taken for
+                # an empty queue.
+                letters = await ready_messages(channel, dead_queue(self.queue))
+                DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
         self._note_progress(counts.ready)
 
     def _note_progress(self, ready: int) -> None:

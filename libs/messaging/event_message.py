@@ -11,9 +11,10 @@ from libs.contracts.events import Event
 from libs.messaging.envelope import VERSION
 from libs.messaging.publishing import PERSISTENT, Properties
 from libs.messaging.refusing import WRONG_SENDER
-from libs.messaging.senders import EMITTING_SERVICES, may_emit
+from libs.messaging.senders import EMITTING_SERVICES, is_of_another, may_emit
 
 TEXT_LENGTH = 255
+NOT_ITS_TO_EMIT = "its sender does not emit events of this kind"
 GREATEST_SEQUENCE = 2**63 - 1
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
@@ -73,16 +74,18 @@ def decode_event(properties: Properties, body: bytes) -> Event:
     headers = properties.headers or {}
     event_type = properties.message_type or ""
     is_type = _TYPE.fullmatch(event_type) is not None
-    # The sender comes first: one that emits no such events tells nothing about later releases.
-    if is_type and not may_emit(properties.user_id, event_type):
-        raise ForgedEvent("its sender does not emit events of this kind")
-    if properties.user_id not in EMITTING_SERVICES:
-        raise ForgedEvent("its sender emits no events")
+    # The sender comes first: one that emits no such events tells nothing about later releases. Who emits a kind that
+    # only a later release has is not known.
+    sender = properties.user_id
+    if sender not in EMITTING_SERVICES or (is_type and is_of_another(sender, event_type)):
+        raise ForgedEvent(NOT_ITS_TO_EMIT)
     version = headers.get("version", 1)
     if type(version) is not int or version > VERSION:
         raise NewerEvent("its version is not known")
     if not is_type:
         raise NotAnEvent("its type is not one of an event")
+    if not may_emit(sender, event_type):
+        raise ForgedEvent(NOT_ITS_TO_EMIT)
     sequence = headers.get("sequence")
     if type(sequence) is not int or not 0 <= sequence <= GREATEST_SEQUENCE:
         raise NotAnEvent("its sequence is no number")

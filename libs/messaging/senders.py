@@ -54,6 +54,12 @@ def may_emit(sender: str | None, event_type: str) -> bool:
     return sender is not None and EMITTERS.get(event_type.partition(".")[0]) == sender
 
 
+def is_of_another(sender: str | None, event_type: str) -> bool:
+    """Whether the type is of a kind that another service emits."""
+    emitter = EMITTERS.get(event_type.partition(".")[0])
+    return emitter is not None and emitter != sender
+
+
 def commands_sent_by(service: str) -> tuple[str, ...]:
     return tuple(row.name for row in OPERATIONS if not row.is_query and service in row.senders)
 

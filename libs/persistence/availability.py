@@ -26,6 +26,9 @@ _AWAY = (
     TimeoutError,
 )
 
+_DAMAGED = (asyncpg.UndefinedFileError, asyncpg.DuplicateFileError)
+"""Of single tables, which the next attempt finds as they are."""
+
 # Not all errors of files have a SQLSTATE of their own. A disk quota or a file at its largest size is an internal error,
 # a file system that became read-only a missing privilege: the message tells them from faults of ours.
 _SQLSTATES_WITH_FILES = {"XX000", "42501"}
@@ -38,7 +41,7 @@ def is_away(error: BaseException) -> bool:
         return error.connection_invalidated or is_away(error.driver_exception)
     # asyncpg refuses a parameter's value by an InterfaceError that is a ValueError too.
     if isinstance(error, _AWAY):
-        return not isinstance(error, ValueError)
+        return not isinstance(error, (ValueError, *_DAMAGED))
     return (
         isinstance(error, asyncpg.PostgresError)
         and error.sqlstate in _SQLSTATES_WITH_FILES

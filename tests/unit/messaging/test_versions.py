@@ -231,6 +231,12 @@ def test_an_event_of_another_sender_is_forged_although_it_says_that_it_is_of_a_l
         delivered_event(sender=sender, event_type=event_type, version=VERSION + 1)
 
 
-def test_a_type_that_only_a_later_version_understands_is_not_forged() -> None:
+@pytest.mark.parametrize("event_type", ["of a later release", "card.created"])
+def test_a_type_that_only_a_later_version_understands_is_not_forged(event_type: str) -> None:
     with pytest.raises(NewerEvent):
-        delivered_event(event_type="of a later release", version=VERSION + 1)
+        delivered_event(event_type=event_type, version=VERSION + 1)
+
+
+def test_an_event_of_a_kind_that_no_service_emits_is_forged() -> None:
+    with pytest.raises(ForgedEvent):
+        delivered_event(event_type="card.created")

@@ -14,7 +14,6 @@ from libs.persistence.availability import is_away
     [
         asyncpg.DiskFullError('could not extend file "base/5/16384": No space left on device'),
         asyncpg.PostgresIOError('could not read block 7 in file "base/5/16384"'),
-        asyncpg.UndefinedFileError('could not open file "base/5/16384": No such file or directory'),
         asyncpg.InternalServerError('could not extend file "base/5/16384": File too large'),
         asyncpg.InternalServerError("could not write block 7 of temporary file: Disk quota"),
         asyncpg.InternalServerError('could not fsync file "base/5/16384": Disk quota exceeded'),
@@ -34,6 +33,7 @@ def test_a_disk_that_cannot_be_read_or_written_is_an_outage(error: Exception) ->
     [
         asyncpg.InternalServerError("cache lookup failed for type 16384"),
         asyncpg.InternalServerError("could not open relation with OID 16384"),
+        asyncpg.UndefinedFileError('could not open file "base/5/16384": No such file or directory'),
         asyncpg.DataCorruptedError('could not read block 7 in file "base/5/16384": read only 0'),
         asyncpg.InsufficientPrivilegeError("permission denied for table inbox"),
     ],
