@@ -8,13 +8,12 @@ import sys
 SERVICES = ("onboarding", "payments", "ledger_read", "reconciliation", "webhook_dispatcher")
 LOADING = """
 import os, sys
-from contextlib import suppress
 from importlib import import_module
-from libs.providers.companies import Company, NoAdapters, composition
+from libs.providers.companies import Company, composition
 for service in sys.argv[1:]:
     import_module(f"services.{service}.__main__")
     import_module(f"services.{service}.app")
-    with suppress(NoAdapters):
+    if service != "webhook_dispatcher":  # which asks no company
         composition(f"services.{service}.adapters", Company.SANDBOX)
 from libs.runtime.tracing import traced
 with traced("gateway", None):
