@@ -19,11 +19,12 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 from uuid import uuid4
 
 import msgspec
 import structlog
+from aio_pika.abc import AbstractQueue
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
@@ -41,7 +42,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.request_context import request_context
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
-from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
 from libs.messaging.delivery import Delivery, consume
 from libs.messaging.envelope import (
     Envelope,
@@ -55,6 +56,7 @@ from libs.messaging.envelope import (
 )
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.publishing import PERSISTENT, TRANSIENT, Properties, Publisher
+from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, replies_queue
 
@@ -67,6 +69,11 @@ OUTSTANDING_QUERIES = 1024
 """The most unanswered queries of one process to one service: four times as many as a service works on at once. Those of
 nine processes fit into the service's queue (`QUERY_QUEUE_LENGTH`). It drops further ones in silence, as they are sent
 without confirms.
+"""
+REPLIES_END_SECONDS = 0.5
+"""When a stop brings deadlines forward, no reply is taken from this time before the last one on: what the queue has
+taken is here by then. Services leave a reply on which something depends as long at every deadline
+(`libs.handling.forgetting`).
 """
 PART_OF_A_TENANT = 3 / 4
 """The part of `OUTSTANDING_QUERIES` that one tenant may have: others can send queries while those of one are slow."""
@@ -85,8 +92,8 @@ class _Attached:
     session: Session
     confirmed: Publisher
     unconfirmed: Publisher
-    reply_to: str
-    """A queue that is exclusive to the session: replies to requests of a lost session do not arrive."""
+    replies: AbstractQueue
+    """Exclusive to the session: replies to requests of a lost session do not arrive."""
     routed: set[str] = field(default_factory=set)
     """Services that are known to have a queue of queries."""
 
@@ -100,10 +107,15 @@ NOT_SENT = (_NoSession, DeliveryError, ChannelInvalidStateError, TooManyWaiting)
 
 
 class ServiceClient:
-    """A part of the broker through which a process sends requests to services."""
+    """A part of the broker through which a process sends requests to services.
 
-    def __init__(self, sealer: Sealer) -> None:
+    Args:
+        deadlines: of commands besides their own, where a stop of the process brings them forward.
+    """
+
+    def __init__(self, sealer: Sealer, deadlines: RequestDeadlines | None = None) -> None:
         self._sealer = sealer
+        self._deadlines = deadlines or RequestDeadlines()
         self._waiting: dict[str, _Expected] = {}
         """By the message id of the envelope."""
         self._outstanding: Counter[str] = Counter()
@@ -111,6 +123,7 @@ class ServiceClient:
         """By service and tenant."""
         self._queries: set[asyncio.Future[Reply]] = set()
         self._attached: _Attached | None = None
+        self._replies_ended = False
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
         self._log = structlog.get_logger("service_client")
 
@@ -123,7 +136,8 @@ class ServiceClient:
         await consume(replies, queue.name, self._on_replies, no_ack=True)
         confirmed = await session.publisher(confirms=True)
         unconfirmed = await session.publisher(confirms=False)
-        self._attached = _Attached(session, confirmed, unconfirmed, queue.name)
+        if not self._replies_ended:
+            self._attached = _Attached(session, confirmed, unconfirmed, queue)
 
     def detach(self) -> None:
         self._attached = None
@@ -131,6 +145,24 @@ class ServiceClient:
             if not reply.done():
                 reply.set_exception(ConnectionError("the session ended"))
                 reply.exception()  # a query that was still being sent awaits it no more
+
+    async def end_replies_at_stop(self) -> NoReturn:
+        """When a stop brings deadlines forward, take no more replies from shortly before the last one on.
+
+        A service that tells a caller that nothing was started forgets the command once the queue has taken its reply.
+        A reply without a queue is returned to it, and the command is carried out, as its caller is told. What is sent
+        from then on is `Unavailable`: nothing was sent.
+        """
+        await self._deadlines.until_last(REPLIES_END_SECONDS)
+        self._replies_ended = True
+        attached, self._attached = self._attached, None
+        if attached is not None:
+            try:
+                with session_loss_as_error():
+                    await attached.replies.unbind(REPLIES, routing_key=attached.replies.name)
+            except BROKER_ERRORS as error:
+                self._log.warning("replies_not_ended", error=repr(error))
+        await asyncio.Future[NoReturn]()
 
     async def query(
         self,
@@ -247,7 +279,7 @@ class ServiceClient:
             self._waiting.pop(envelope.message_id, None)
 
     async def send_command(self, envelope: Envelope) -> Reply:
-        """Publish a command durably and await its reply until its deadline.
+        """Publish a command durably and await its reply until its deadline, which a stop of the process brings forward.
 
         Raises:
             Unavailable: the broker refused it, returned it, never got it, or blocks publishers.
@@ -259,12 +291,12 @@ class ServiceClient:
         properties = Properties(
             content_type="application/json",
             delivery_mode=PERSISTENT,
-            reply_to=attached.reply_to,
+            reply_to=attached.replies.name,
             message_id=envelope.message_id,
         )
         future = self._expect(envelope)
         try:
-            async with asyncio.timeout(_left(envelope)):
+            async with self._deadlines.limit(_left(envelope)):
                 with _sending(COMMANDS, envelope.operation, envelope):
                     body = encode(_in_trace(envelope))
                     await attached.confirmed.publish(COMMANDS, envelope.operation, body, properties)
@@ -313,7 +345,7 @@ class ServiceClient:
         properties = Properties(
             content_type="application/json",
             delivery_mode=TRANSIENT,
-            reply_to=attached.reply_to,
+            reply_to=attached.replies.name,
             message_id=batch[0].id,
         )
         body = encode(batch)

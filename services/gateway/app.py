@@ -14,6 +14,7 @@ from libs.handling.audit_head import log_head_for_ever
 from libs.handling.key_checks import require_known_keys
 from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
+from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database, open_database
 from libs.persistence.retries import until_available
@@ -84,7 +85,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             following = gateway.certificate.follow_for_ever(partial(_renew, gateway.listeners))
             await opened.enter_async_context(process.background("tls-certificate", following))
         yield
-        gateway.endpoints.begin_stop()
+        # Every request is answered before the listeners close its connection.
+        gateway.deadlines.bring_forward(settings.last_answer_seconds)
         await _of_each(gateway.listeners, Listener.drain)
 
 
@@ -101,6 +103,8 @@ class _Gateway:
     last_use: LastUse
     traffic: TrafficCounts
     queues: QueueSamples
+    service_client: ServiceClient
+    deadlines: RequestDeadlines
     endpoints: Endpoints
     public_documents: Documents
     operator_documents: Documents
@@ -119,7 +123,8 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
     broker = Broker(
         settings.amqp_url.get_secret_value(), settings.service, ca_file=settings.amqp_ca_file
     )
-    service_client = ServiceClient(settings.message_sealer())
+    deadlines = RequestDeadlines()
+    service_client = ServiceClient(settings.message_sealer(), deadlines)
     broker.add(service_client)
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
@@ -150,6 +155,7 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
         refusals,
         last_use,
         service_client,
+        deadlines,
         lookup,
         Answering(
             handlers_of(
@@ -177,6 +183,8 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
         last_use=last_use,
         traffic=traffic,
         queues=queues,
+        service_client=service_client,
+        deadlines=deadlines,
         endpoints=endpoints,
         public_documents=public_documents,
         operator_documents=operator_documents,
@@ -202,6 +210,7 @@ def _background_tasks(
     yield "traffic", gateway.traffic.write_for_ever()
     yield "key-expiry", measure_for_ever(database)
     yield "login-attempts", forget_old_for_ever(database)
+    yield "replies-at-stop", gateway.service_client.end_replies_at_stop()
 
 
 def _listeners(

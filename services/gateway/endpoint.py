@@ -47,6 +47,7 @@ from libs.contracts.principal import Family, Principal, Role
 from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import OK, conclude, note_handled
 from libs.messaging.envelope import Envelope, Reply
+from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.service_client import ServiceClient
 from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKeys
@@ -63,7 +64,6 @@ from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, Signed, claimed_key
 from services.gateway.bodies import Bodies
 from services.gateway.credentials import CONSOLE, Credential
-from services.gateway.deadlines import Deadlines
 from services.gateway.failures import Failures
 from services.gateway.last_use import LastUse
 from services.gateway.login_repository import StoredSession
@@ -108,6 +108,7 @@ class Endpoints:
         refusals: Refusals,
         last_use: LastUse,
         service_client: ServiceClient,
+        deadlines: RequestDeadlines,
         lookup: LookupKeys,
         answering: Answering,
         logins: Logins,
@@ -120,21 +121,17 @@ class Endpoints:
         self._refusals = refusals
         self._last_use = last_use
         self._service_client = service_client
+        self._deadlines = deadlines
         self._lookup = lookup
         self._answering = answering
         self._logins = logins
         self._traffic = traffic
         self._bodies = Bodies(settings.body_seconds)
-        self._deadlines = Deadlines()
         self._trusted = parse_networks(settings.trusted_proxies)
 
     def counted_peer(self, peer: str) -> str | None:
         """What connections from this address are counted under; None for those of a trusted proxy."""
         return None if is_within(peer, self._trusted) else counted_as(normal_form(peer))
-
-    def begin_stop(self) -> None:
-        """Have every request answered before the listeners close its connection."""
-        self._deadlines.bring_forward(self._settings.last_answer_seconds)
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -312,9 +309,7 @@ class Endpoints:
             )
             return self._response(operation, reply)
         try:
-            return await self._deadlines.within(
-                None, self._write(operation, envelope), OutcomePending
-            )
+            return await self._write(operation, envelope)
         except (OutcomePending, IdempotencyInProgress, IdempotencyKeyReused, Abandoned) as known:
             if idempotency_key is None and isinstance(known, OutcomePending):
                 known.detail = pending_without_key(operation)

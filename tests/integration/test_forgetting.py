@@ -11,20 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import aio_pika
+import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractExchange, AbstractQueue
 
 from libs.contracts.customers import UpdatePerson
-from libs.contracts.errors import BanksideError, Invalid, Unavailable
+from libs.contracts.errors import BanksideError, Invalid, OutcomePending, Unavailable
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.handling.forgetting import NOT_KNOWN_WHETHER_TOLD
 from libs.messaging.envelope import Reply, decode_replies, decode_reply, encode
+from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.topology import COMMANDS, REPLIES
 from libs.persistence import forgetting, inbox, inbox_acceptance, parking
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand
+from libs.runtime.process import Process
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES
@@ -32,6 +35,7 @@ from tests.integration.tables import define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.stack import ServiceProcess
 
 SHORT_SECONDS = 6.0
@@ -144,6 +148,28 @@ async def test_a_command_whose_caller_is_gone_is_carried_out(
         await until(service.has_begun)
         await asker.queue.delete()
 
+        service.may_end.set()
+        row = await until(lambda: is_finished(database))
+
+    assert (row.forgotten, row.forgetting, row.attempts) == (False, False, 2)
+
+
+async def test_a_command_whose_caller_was_told_at_a_stop_that_it_is_pending_is_carried_out(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service, deadlines = Service(Unavailable()), RequestDeadlines()
+    async with (
+        carrying_out(fresh_environment, {UPDATE_PERSON.name: service}),
+        calling(fresh_environment, deadlines=deadlines) as service_client,
+        Process("gateway").background("ending", service_client.end_replies_at_stop()),
+    ):
+        envelope = envelope_of(service_client, seconds=30 * pace())
+        sending = asyncio.create_task(service_client.send_command(envelope))
+        await until(service.has_begun)
+
+        deadlines.bring_forward(1)
+        with pytest.raises(OutcomePending):
+            await sending
         service.may_end.set()
         row = await until(lambda: is_finished(database))
 

@@ -28,6 +28,7 @@ from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.driving import Driver
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
+from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.service_client import ServiceClient
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
@@ -317,10 +318,12 @@ async def carrying_out(
 
 @asynccontextmanager
 async def calling(
-    environment: Environment, service: str = "gateway"
+    environment: Environment,
+    service: str = "gateway",
+    deadlines: RequestDeadlines | None = None,
 ) -> AsyncIterator[ServiceClient]:
     """Ask services as the gateway does, or another service."""
-    service_client = ServiceClient(sealer_of(environment.secrets, service))
+    service_client = ServiceClient(sealer_of(environment.secrets, service), deadlines)
     broker = Broker(environment.amqp_urls[service], "tests")
     broker.add(service_client)
     async with broker.open():

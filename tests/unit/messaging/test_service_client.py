@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -21,9 +22,15 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging import service_client as service_client_module
 from libs.messaging.broker_errors import session_loss_as_error
-from libs.messaging.envelope import Envelope
+from libs.messaging.envelope import Envelope, Reply, encode
 from libs.messaging.publishing import Publisher, underlying
-from libs.messaging.service_client import OUTSTANDING_QUERIES, PART_OF_A_TENANT, ServiceClient
+from libs.messaging.request_deadlines import RequestDeadlines
+from libs.messaging.service_client import (
+    OUTSTANDING_QUERIES,
+    PART_OF_A_TENANT,
+    REPLIES_END_SECONDS,
+    ServiceClient,
+)
 from libs.messaging.session import Session
 from tests.support.pace import pace
 
@@ -53,10 +60,14 @@ class ScriptedChannel:
     async def bind(self, *_: object, **__: object) -> None:
         pass
 
+    async def unbind(self, *_: object, **__: object) -> None:
+        pass
+
     async def get_underlay_channel(self) -> Channel:
         return cast(Channel, self)
 
-    async def basic_consume(self, *_: object, **__: object) -> Any:
+    async def basic_consume(self, _queue: str, on_delivery: Any, **__: object) -> Any:
+        self._on_delivery = on_delivery
         return spec.Basic.ConsumeOk(consumer_tag="replies")
 
     async def basic_publish(self, *_: object, routing_key: str, **__: object) -> None:
@@ -64,6 +75,18 @@ class ScriptedChannel:
         if self._error is not None:
             raise self._error
         self.published.append(routing_key)
+
+    async def deliver(self, reply: Reply, sender: str) -> None:
+        properties = spec.Basic.Properties(user_id=sender)
+        await self._on_delivery(
+            SimpleNamespace(
+                body=encode([reply]),
+                header=SimpleNamespace(properties=properties),
+                redelivered=False,
+                channel=self,
+                delivery_tag=1,
+            )
+        )
 
 
 class ScriptedSession:
@@ -80,8 +103,13 @@ class ScriptedSession:
         return Publisher(await underlying(self._channel), self.user, confirms=confirms)
 
 
-async def client_on(channel: ScriptedChannel, *, is_blocked: bool = False) -> ServiceClient:
-    service_client = ServiceClient(NoSealer())
+async def client_on(
+    channel: ScriptedChannel,
+    *,
+    is_blocked: bool = False,
+    deadlines: RequestDeadlines | None = None,
+) -> ServiceClient:
+    service_client = ServiceClient(NoSealer(), deadlines)
     await service_client.attach(cast(Session, ScriptedSession(channel, is_blocked=is_blocked)))
     return service_client
 
@@ -222,3 +250,49 @@ async def test_a_caller_that_is_cancelled_itself_stays_so() -> None:
 
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_reply_that_comes_in_the_turn_in_which_a_stop_ends_the_wait_is_the_answer() -> None:
+    channel, deadlines = ScriptedChannel(), RequestDeadlines()
+    service_client = await client_on(channel, deadlines=deadlines)
+    update = an_update(service_client)
+    sending = asyncio.create_task(service_client.send_command(update))
+    while not channel.published:
+        await asyncio.sleep(0)
+    reply = Reply(id=update.id, to=update.message_id)
+
+    deadlines.bring_forward(0)
+    await channel.deliver(reply, "onboarding")
+
+    assert await sending == reply
+
+
+async def test_a_command_that_a_stop_leaves_unanswered_is_pending() -> None:
+    channel, deadlines = ScriptedChannel(), RequestDeadlines()
+    service_client = await client_on(channel, deadlines=deadlines)
+    sending = asyncio.create_task(service_client.send_command(an_update(service_client)))
+    while not channel.published:
+        await asyncio.sleep(0)
+
+    deadlines.bring_forward(0)
+
+    with pytest.raises(OutcomePending):
+        await sending
+
+
+async def test_what_is_sent_once_a_stop_takes_no_more_replies_is_not_started() -> None:
+    channel, deadlines = ScriptedChannel(), RequestDeadlines()
+    service_client = await client_on(channel, deadlines=deadlines)
+    ending = asyncio.create_task(service_client.end_replies_at_stop())
+    deadlines.bring_forward(REPLIES_END_SECONDS)
+    async with asyncio.timeout(5 * pace()):
+        await deadlines.until_last(REPLIES_END_SECONDS)
+        await asyncio.sleep(0)
+
+    with pytest.raises(Unavailable):
+        await service_client.send_command(an_update(service_client))
+    with pytest.raises(Unavailable):
+        await list_accounts(service_client, 5 * pace())
+
+    assert channel.published == []
+    ending.cancel()

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from libs.contracts.errors import OutcomePending, Unavailable
-from services.gateway.deadlines import Deadlines
+from libs.messaging.request_deadlines import RequestDeadlines
 from tests.support.pace import pace
 
 
@@ -16,7 +16,7 @@ async def wait_for_ever() -> None:
 
 
 async def test_a_stop_ends_what_waits_and_what_comes_later() -> None:
-    deadlines = Deadlines()
+    deadlines = RequestDeadlines()
     limited = asyncio.create_task(deadlines.within(3600, wait_for_ever(), Unavailable))
     unlimited = asyncio.create_task(deadlines.within(None, wait_for_ever(), OutcomePending))
     await asyncio.sleep(0)  # they begin
@@ -30,7 +30,7 @@ async def test_a_stop_ends_what_waits_and_what_comes_later() -> None:
 
 
 async def test_a_stop_gives_no_request_more_time_than_it_had() -> None:
-    deadlines = Deadlines()
+    deadlines = RequestDeadlines()
     short = asyncio.create_task(deadlines.within(0.01, wait_for_ever(), Unavailable))
     await asyncio.sleep(0)  # it begins
 
@@ -46,4 +46,4 @@ async def test_a_timeout_of_the_work_itself_is_left_as_it_is() -> None:
         raise TimeoutError
 
     with pytest.raises(TimeoutError):
-        await Deadlines().within(3600, times_out(), Unavailable)
+        await RequestDeadlines().within(3600, times_out(), Unavailable)
