@@ -50,7 +50,8 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
     """
     names = _queues(queue)
     letters, unreachable = _letters(names, limit)
-    counts = _counts(names, letters)
+    depths = _depths()
+    counts = {name: max(depths.get(name, 0), len(shown)) for name, shown in letters.items()}
     if json:
         print_json(
             {
@@ -71,7 +72,12 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
         if not count:
             out.print(f"{name}: none")
             continue
-        out.print(f"[bold]{name}[/]: {count}" + (f", the first {limit}" if count > limit else ""))
+        if name not in depths and count == limit:
+            out.print(f"[bold]{name}[/]: at least {count}")
+        else:
+            out.print(
+                f"[bold]{name}[/]: {count}" + (f", the first {limit}" if count > limit else "")
+            )
         if shown:
             print_table(shown, now)
     return tell_unreachable(unreachable)
@@ -236,11 +242,10 @@ def _letters(names: Sequence[str], limit: int) -> tuple[dict[str, list[DeadLette
     return found, silent
 
 
-def _counts(names: Sequence[str], letters: dict[str, list[DeadLetter]]) -> dict[str, int]:
-    """As the services count them; at least as many as they show."""
+def _depths() -> dict[str, int]:
+    """By queue; without those of services of which the broker does not tell them."""
     services = ask(GET_OVERVIEW, GetOverview()).services
-    depths = {depth.queue: depth.messages for service in services for depth in service.queues or ()}
-    return {name: max(depths.get(name, 0), len(letters.get(name, ()))) for name in names}
+    return {depth.queue: depth.messages for service in services for depth in service.queues or ()}
 
 
 def _chosen(

@@ -22,7 +22,7 @@ from libs.messaging.metrics import (
 from libs.messaging.probing import Probe, is_probe
 from libs.messaging.publishing import underlying
 from libs.messaging.queue_age import QueueAge
-from libs.messaging.queue_depths import UNKNOWN_IF_CONSUMED, counts_of, ready_messages
+from libs.messaging.queue_depths import counts_of
 from libs.messaging.session import Session
 from libs.messaging.topology import dead_queue
 
@@ -76,9 +76,14 @@ class Consumption:
         self._still_since: float | None = None
         self._silent_since: float | None = None
         """Since when the leader of the queue does not answer, by the loop's clock."""
+        self._dead_is_silent = False
         self._age = QueueAge()
         CONSUMER_PAUSED.labels(queue).set(0)
         self._log = structlog.get_logger("consumption")
+
+    @property
+    def is_consuming(self) -> bool:
+        return self._tag is not None
 
     @property
     def is_paused(self) -> bool:
@@ -181,22 +186,28 @@ class Consumption:
     async def measure(self, channel: AbstractChannel) -> None:
         """Ask RabbitMQ what waits, for the metrics and for `is_stalled`."""
         counts = await counts_of(channel, self.queue)
-        is_consumed = self._tag is not None
-        if is_consumed and counts == UNKNOWN_IF_CONSUMED:
-            if self._silent_since is None:
-                self._silent_since = _now()
-                self._log.warning("queue_not_answering", queue=self.queue)
-        else:
+        is_consumed = self.is_consuming
+        if counts.are_known(is_consumed=is_consumed):
             self._silent_since = None
             oldest = self._age.seconds(counts.ready, time.time(), is_consumed=is_consumed)
             QUEUE_MESSAGES.labels(self.queue).set(counts.ready)
             QUEUE_OLDEST_SECONDS.labels(self.queue).set(oldest)
             if self._has_dead_queue:
-                # It has no consumer, by which a silent leader would show: only one that is silent alone is taken for
-                # an empty queue.
-                letters = await ready_messages(channel, dead_queue(self.queue))
-                DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
+                await self._measure_dead(channel)
+        elif self._silent_since is None:
+            self._silent_since = _now()
+            self._log.warning("queue_not_answering", queue=self.queue)
         self._note_progress(counts.ready)
+
+    async def _measure_dead(self, channel: AbstractChannel) -> None:
+        queue = dead_queue(self.queue)
+        counts = await counts_of(channel, queue)
+        are_known = counts.are_known(is_consumed=False)
+        if are_known:
+            DEAD_LETTERS.labels(queue).set(counts.ready)
+        elif not self._dead_is_silent:
+            self._log.warning("queue_not_answering", queue=queue)
+        self._dead_is_silent = not are_known
 
     def _note_progress(self, ready: int) -> None:
         progressed, self._progressed = self._progressed, False

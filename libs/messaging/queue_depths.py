@@ -1,31 +1,47 @@
 """How many messages wait in the queues of a service, as the broker tells it.
 
 While the leader of a quorum queue does not answer, RabbitMQ answers in its place, after 0.25 s: no messages and no
-consumers. Of a queue that has to have a consumer, this answer therefore means that neither number is known.
+consumers. This answer therefore means that neither number is known
+
+- of a queue that this process consumes, since it has a consumer;
+- of any other, such as a dead queue or that of a paused consumer, when it takes as long.
+
+RabbitMQ answers so at once where the process of the leader is gone, as for the seconds of an election: then a queue
+without consumers is taken for empty.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import NamedTuple
 
 from aio_pika.abc import AbstractChannel
 
 from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
 from libs.messaging.session import Session
-from libs.messaging.topology import consumed_queues, queues_of
+from libs.messaging.topology import queues_of
 
 ASK_SECONDS = 3.0
+LEADER_SECONDS = 0.2
+"""Less than RabbitMQ waits for the leader of a queue before it answers in its place."""
 
 
 class QueueCounts(NamedTuple):
     ready: int
     """Messages that are not delivered to a consumer."""
     consumers: int
+    took_seconds: float
 
+    def are_known(self, *, is_consumed: bool) -> bool:
+        """Whether the leader of the queue told them.
 
-UNKNOWN_IF_CONSUMED = QueueCounts(0, 0)
-"""Of a queue that has to have a consumer: its leader does not answer. A service that is paused has none, either."""
+        Args:
+            is_consumed: this process consumes the queue.
+        """
+        if self.ready or self.consumers:
+            return True
+        return not is_consumed and self.took_seconds < LEADER_SECONDS
 
 
 class QueueDepths:
@@ -33,7 +49,7 @@ class QueueDepths:
 
     def __init__(self, service: str) -> None:
         self._queues = queues_of(service)
-        self._consumed = frozenset(consumed_queues(service))
+        self._session: Session | None = None
         self._channel: AbstractChannel | None = None
         self._look: asyncio.Task[dict[str, int] | None] | None = None
         """It goes on after the callers of `now` have given up: aiormq closes the channel of a request that is
@@ -41,41 +57,59 @@ class QueueDepths:
         """
 
     async def attach(self, session: Session) -> None:
-        self._channel = await session.channel()
+        self._session, self._channel = session, await session.channel()
 
     def detach(self) -> None:
-        self._channel = self._look = None
+        self._session = self._channel = self._look = None
 
     async def now(self) -> dict[str, int] | None:
         """Messages that are not delivered to a consumer, by queue; None while the broker does not answer, or the leader
         of one of the queues.
         """
-        channel = self._channel
-        if channel is None:
+        session, channel = self._session, self._channel
+        if session is None or channel is None:
             return None
         look = self._look
         if look is None or look.done():
-            look = self._look = asyncio.create_task(self._ask(channel), name="queue-depths")
+            look = self._look = asyncio.create_task(
+                self._ask(session, channel), name="queue-depths"
+            )
         done, _ = await asyncio.wait({look}, timeout=ASK_SECONDS)
         return look.result() if done else None
 
-    async def _ask(self, channel: AbstractChannel) -> dict[str, int] | None:
+    async def _ask(self, session: Session, channel: AbstractChannel) -> dict[str, int] | None:
+        depths: dict[str, int] = {}
         try:
             with session_loss_as_error():
-                counts = {queue: await counts_of(channel, queue) for queue in self._queues}
+                for queue in self._queues:
+                    is_consumed = session.is_consumed(queue)
+                    counts = await counts_of(channel, queue)
+                    if not counts.are_known(is_consumed=is_consumed):
+                        return None
+                    depths[queue] = counts.ready
         except BROKER_ERRORS:
             return None
-        if any(counts[queue] == UNKNOWN_IF_CONSUMED for queue in self._consumed):
-            return None
-        return {queue: count.ready for queue, count in counts.items()}
+        return depths
 
 
 async def counts_of(channel: AbstractChannel, queue: str) -> QueueCounts:
     """Raises ChannelNotFoundEntity where there is no such queue."""
+    counts = await _ask_once(channel, queue)
+    if counts.are_known(is_consumed=False):
+        return counts
+    # A busy broker, or this process, may take as long for an empty queue, but hardly twice in a row.
+    return await _ask_once(channel, queue)
+
+
+async def _ask_once(channel: AbstractChannel, queue: str) -> QueueCounts:
+    began = time.monotonic()
     declared = (await channel.declare_queue(queue, passive=True)).declaration_result
-    return QueueCounts(declared.message_count or 0, declared.consumer_count or 0)
+    took_seconds = time.monotonic() - began
+    return QueueCounts(declared.message_count or 0, declared.consumer_count or 0, took_seconds)
 
 
 async def ready_messages(channel: AbstractChannel, queue: str) -> int:
-    """Messages that are not delivered to a consumer. Raises ChannelNotFoundEntity where there is no such queue."""
+    """Messages that are not delivered to a consumer; 0 also where they are not known. Raises ChannelNotFoundEntity
+    where there is no such queue.
+    """
     return (await counts_of(channel, queue)).ready

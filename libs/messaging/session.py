@@ -50,6 +50,11 @@ class Watched(Protocol):
 
     queue: str
 
+    @property
+    def is_consuming(self) -> bool:
+        """Whether it has a consumer at RabbitMQ."""
+        ...
+
     async def begin(self) -> None:
         """Begin to consume, unless it is paused."""
         ...
@@ -138,6 +143,10 @@ class Session:
     def watch(self, consumer: Watched) -> None:
         """Watch a consumer as long as the session lives. It consumes once the session begins."""
         self._watched.append(consumer)
+
+    def is_consumed(self, queue: str) -> bool:
+        """Whether a consumer of this session consumes the queue: none does while it is paused."""
+        return any(each.queue == queue and each.is_consuming for each in self._watched)
 
     async def begin(self) -> None:
         """Have all consumers consume, once every part of the process is attached. A session that ends before has taken

@@ -18,6 +18,8 @@ CHUNK = 65536
 METHOD = 1
 CANCEL_OK = (60, 31)
 DECLARE_OK = (50, 11)
+LEADER_SECONDS = 0.25
+"""For which RabbitMQ waits for the leader of a queue, before it answers in its place."""
 BLOCKED = marshal(Connection.Blocked("low on disk"), 0)
 UNBLOCKED = marshal(Connection.Unblocked(), 0)
 
@@ -88,6 +90,12 @@ class Wire:
         """
         self._filters = {writer: _WithoutCounts() for writer in self._open}
 
+    def silence_leader(self, queue: str) -> None:
+        """From now on the connections that are open are told, late, that this queue has no messages and no consumers,
+        as by a broker while its leader alone does not answer.
+        """
+        self._filters = {writer: _WithoutLeader(queue) for writer in self._open}
+
     def know_counts(self) -> None:
         self._filters.clear()
 
@@ -135,7 +143,9 @@ class Wire:
                         break
                 passed += len(data)
                 if not to_broker and writer in self._filters:
-                    data = self._filters[writer].of(data)
+                    changing = self._filters[writer]
+                    data = changing.of(data)
+                    await asyncio.sleep(changing.late_seconds)
                 writer.write(data)
                 await writer.drain()
 
@@ -196,15 +206,23 @@ def _confirms(frame: bytes) -> bool:
     return _method(frame) in {(60, 80), (60, 120)}
 
 
+def _without_counts(frame: bytes) -> bytes:
+    """Queue.DeclareOk with zeros as its counts."""
+    return frame[:-9] + bytes(8) + frame[-1:]
+
+
 class _Filter(ABC):
     """What one connection is sent, without some of its frames or with others in their place."""
 
     def __init__(self) -> None:
         self._rest = b""
+        self.late_seconds = 0.0
+        """By which what was passed on last is late."""
 
     def of(self, data: bytes) -> bytes:
         frames = list(_frames(self._rest + data))
         self._rest = (self._rest + data)[sum(map(len, frames)) :]
+        self.late_seconds = 0.0
         return b"".join(map(self._passed_on, frames))
 
     @abstractmethod
@@ -220,7 +238,21 @@ class _WithoutCounts(_Filter):
     """With zeros in each Queue.DeclareOk, whose last two arguments are the counts."""
 
     def _passed_on(self, frame: bytes) -> bytes:
-        return frame[:-9] + bytes(8) + frame[-1:] if _method(frame) == DECLARE_OK else frame
+        return _without_counts(frame) if _method(frame) == DECLARE_OK else frame
+
+
+class _WithoutLeader(_Filter):
+    """With zeros in each Queue.DeclareOk of one queue, after the time for which RabbitMQ waits."""
+
+    def __init__(self, queue: str) -> None:
+        super().__init__()
+        self._queue = bytes([len(queue)]) + queue.encode()
+
+    def _passed_on(self, frame: bytes) -> bytes:
+        if _method(frame) != DECLARE_OK or not frame.startswith(self._queue, 11):
+            return frame
+        self.late_seconds = LEADER_SECONDS
+        return _without_counts(frame)
 
 
 class _WithoutDeliveries(_Filter):

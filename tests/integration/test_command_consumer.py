@@ -218,6 +218,29 @@ async def test_while_the_leader_of_its_queue_does_not_answer_nothing_counts_as_k
     assert wire.connections == 1
 
 
+async def test_while_the_leader_of_the_dead_queue_does_not_answer_its_letters_are_not_taken_for_gone(
+    fresh_environment: Environment,
+) -> None:
+    inbox, dead = Inbox(), dead_queue(QUEUE)
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        broker = Broker(wire.url, SERVICE)
+        consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
+        broker.add(consumer)
+        async with broker.open():
+            await broker.start(wait_seconds=10)
+            DEAD_LETTERS.labels(dead).set(7)
+            with capture_logs() as logs:
+                wire.silence_leader(dead)
+                await eventually("it is noticed", partial(is_logged, logs, "queue_not_answering"))
+            letters = value_of(DEAD_LETTERS.labels(dead))
+            await broker.ping()
+            await consumer.stop(5)
+
+    assert letters == 7
+    assert [log["queue"] for log in logs if log["event"] == "queue_not_answering"] == [dead]
+    assert wire.connections == 1
+
+
 async def test_a_database_that_takes_long_to_fail_is_not_taken_for_a_broker_that_does_not_answer(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,23 @@ def test_a_letter_is_listed_and_shown_with_its_sender(sender: str | None, shown_
     assert f"sender {shown_as}," in shown.out.replace("\n", " ")
 
 
+def test_where_the_broker_tells_no_depths_as_many_letters_as_are_shown_are_the_least() -> None:
+    terminal = AtTerminal(
+        {
+            contract.LIST_DEAD_LETTERS.name: lambda _: Gathered[contract.DeadLetter](
+                items=[letter(FIRST), letter(FIRST)], next=None, unreachable=[]
+            ),
+            GET_OVERVIEW.name: lambda _: Overview(services=[], unreachable=[]),
+        }
+    )
+
+    cut = terminal.run("dead", "list", "--queue", FIRST, "--limit", "2")
+    whole = terminal.run("dead", "list", "--queue", FIRST, "--limit", "3")
+
+    assert cut.out.splitlines()[0] == f"{FIRST}: at least 2"
+    assert whole.out.splitlines()[0] == f"{FIRST}: 2"
+
+
 def failing(fault: BaseException, *, at: str) -> AtTerminal:
     """Each of two queues has a letter; the request to this queue fails."""
 
