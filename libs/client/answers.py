@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from libs.client.transport import Response
 from libs.contracts.errors import (
+    ERRORS,
     LOOK_BEFORE_REPEATING,
     BanksideError,
     InternalError,
@@ -21,6 +22,7 @@ from libs.contracts.errors import (
     ProviderError,
     ProviderTimeout,
     RateLimited,
+    Unavailable,
     error_from_wire,
 )
 from libs.contracts.exact_json import NotExactJson, decode
@@ -32,6 +34,10 @@ R = TypeVar("R")
 
 PROBLEM_MEMBERS = frozenset({"type", "title", "status", "detail", "code"})
 PROBLEM_TYPE = "application/problem+json"
+BY_STATUS: Mapping[int, type[BanksideError]] = {
+    kind.status: kind for kind in (RateLimited, Unavailable)
+}
+"""What an answer is that has a code of a later gateway: nothing was started, and the request may be sent again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +109,18 @@ def unanswered(operation: Operation[Any, Any]) -> BanksideError:
 
 
 def error_of(response: Response) -> BanksideError:
-    """What a response reports: `headers` has its Retry-After, `extra` what the problem says beyond the usual."""
+    """What a response reports, by its code, else by its status: `headers` has its Retry-After, `extra` what the problem
+    says beyond the usual.
+    """
     problem = _problem(response)
     headers = _retry_after(response.headers)
     match problem:
         case {"code": str(code)}:
             extra = {name: item for name, item in problem.items() if name not in PROBLEM_MEMBERS}
-            error = error_from_wire(code, problem.get("detail"), extra, None)
+            if code not in ERRORS and (by_status := BY_STATUS.get(response.status)) is not None:
+                error = by_status(problem.get("detail"), extra=extra)
+            else:
+                error = error_from_wire(code, problem.get("detail"), extra, None)
         case {"detail": list(errors)} if response.status == Invalid.status and all(
             map(_is_of_the_gateway, errors)
         ):

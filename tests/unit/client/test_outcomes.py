@@ -68,6 +68,20 @@ async def test_an_error_is_raised_as_it_is_and_not_retried(status: int, code: st
     assert raised.value.extra == {"server_time": 7}
 
 
+@pytest.mark.parametrize("kind", [errors.RateLimited, errors.Unavailable])
+async def test_an_answer_with_an_unknown_code_is_retried_by_its_status(
+    kind: type[errors.BanksideError],
+) -> None:
+    later = problem(kind.status, "a_code_of_a_later_release")
+    async with gateway(later, success(None)) as server, client_of(server) as client:
+        await client.update_person(UPDATE)
+    async with gateway(later) as busy, client_of(busy) as client:
+        with pytest.raises(kind):
+            await client.update_person(UPDATE)
+
+    assert (len(server.received), len(busy.received)) == (2, 3)
+
+
 async def test_failed_validation_tells_all_errors() -> None:
     found = [{"loc": ["body", "tin"], "msg": "no", "type": "value_error"}]
     body = web.json_response
