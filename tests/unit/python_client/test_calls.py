@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -28,6 +29,7 @@ from bankside_client import (
     exact_json,
 )
 from tests.support.certificates import Authority, behind_tls
+from tests.support.with_each import with_each
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 from tests.unit.python_client.calling import SENT, WIRE, calling, failure, plain
 
@@ -146,6 +148,26 @@ async def test_each_printable_character_may_be_in_an_idempotency_key(kind: str) 
         await call("send_wire", idempotency_key=key, **SENT)
 
     assert server.received[0].headers["Idempotency-Key"] == key
+
+
+@with_each(
+    [
+        ("attempts", 0),
+        ("attempts", math.nan),
+        ("patience_seconds", -1),
+        ("patience_seconds", math.nan),
+        ("timeout_seconds", 0),
+        ("timeout_seconds", math.nan),
+        ("timeout_seconds", math.inf),
+    ]
+)
+def test_a_limit_that_bounds_nothing_is_refused(case: tuple[str, float]) -> None:
+    name, limit = case
+    limits: dict[str, Any] = {name: limit}
+
+    for client in (Client, AsyncClient):
+        with pytest.raises(ValueError, match=f"^{name} is "):
+            client("http://localhost", "key", "secret", **limits)
 
 
 async def test_other_values_that_no_header_takes_are_refused_before_anything_is_sent(

@@ -34,12 +34,16 @@ class Client(Methods):
         base_url: of the gateway, such as `https://bank.example.com`.
         subscription_key, secret: the key that signs.
         attempts: at most this many sends of one request.
-        patience_seconds: no retry begins later than this after the first send.
+        patience_seconds: no retry begins later than this after the first send; 0 for no retries.
         timeout_seconds: of one send; the gateway answers within 25 s. The first bytes of the body that come later end
             the send. httpx limits each read by as much, and not all reads together: status and headers that come in
             small pieces can take longer, which only `AsyncClient` ends in time.
         http: a client of yours, for proxies or certificates, made in the process that uses it; it is not closed here.
             Redirects are not followed: a signature is for one target.
+
+    Raises:
+        ValueError: `base_url` is not that of a gateway, no header takes the subscription key, or `attempts`,
+            `patience_seconds` or `timeout_seconds` is not finite, or out of its range.
     """
 
     def __init__(

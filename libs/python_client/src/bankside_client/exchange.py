@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import secrets
 import time
@@ -109,6 +110,12 @@ class Gateway:
             raise ValueError(
                 "The subscription key has a character that no header takes, such as a line break."
             )
+        for name in ("attempts", "timeout_seconds"):
+            limit = getattr(self, name)
+            if not (math.isfinite(limit) and limit > 0):
+                raise ValueError(f"{name} is no positive finite number.")
+        if not (math.isfinite(self.patience_seconds) and self.patience_seconds >= 0):
+            raise ValueError("patience_seconds is negative, or no finite number.")
 
     @property
     def timeout(self) -> httpx.Timeout:
