@@ -5,7 +5,7 @@ They are read by what is used of them. The SDK's model refuses one with a new ki
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime
 
 import msgspec
@@ -75,3 +75,11 @@ async def with_the_rest(
         )
         found += [number async for following in pages for number in following.rows]
     return [number for number in found if number.account_id == account_id]
+
+
+def first_numbers(numbers: Iterable[AccountNumber]) -> dict[str, AccountNumber]:
+    """The first number of each account, by the account's id: that with the lowest id of those made in one second."""
+    first: dict[str, AccountNumber] = {}
+    for number in sorted(numbers, key=lambda number: (number.created_at, number.id)):
+        first.setdefault(number.account_id, number)
+    return first

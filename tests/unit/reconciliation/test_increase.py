@@ -20,6 +20,8 @@ from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed
 from libs.providers.sessions import open_session
+from services.ledger_read.adapters.increase.numbers import AccountNumbers
+from services.ledger_read.adapters.increase.reading import Reader
 from services.reconciliation.adapters.increase import lists, parties
 from services.reconciliation.handlers.comparison import Comparison
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
@@ -44,6 +46,7 @@ from tests.support.increase_clients import (
 )
 from tests.unit.providers.conftest import Provider, provider, session
 from tests.unit.providers.increase.conftest import increase, shows, wire_transfer
+from tests.unit.providers.increase.conftest import lists as rows
 from tests.unit.reconciliation import records as r
 from tests.unit.reconciliation.fakes import (
     DIGEST,
@@ -253,6 +256,23 @@ async def test_an_account_is_shown_with_the_number_that_it_got_first(bank: Bank)
     assert (found.status, closed.status) == ("open", "closed")
 
 
+ACCOUNT = {
+    "id": "account_1",
+    "created_at": "2026-03-02T15:00:00Z",
+    "entity_id": "entity_1",
+    "interest_rate": "0",
+    "name": "Operating",
+    "status": "open",
+}
+NUMBER = {
+    "id": "account_number_1",
+    "account_id": "account_1",
+    "account_number": "123456789",
+    "created_at": "2026-03-02T15:00:00Z",
+    "status": "active",
+}
+
+
 @pytest.mark.parametrize(
     ("status", "shown"),
     [("active", "123456789"), ("disabled", ""), ("canceled", ""), ("of_a_later_release", "")],
@@ -260,26 +280,23 @@ async def test_an_account_is_shown_with_the_number_that_it_got_first(bank: Bank)
 async def test_a_number_to_which_no_payments_can_be_made_is_none(
     provider: Provider, increase: IncreaseClient, status: str, shown: str
 ) -> None:
-    account = {
-        "id": "account_1",
-        "created_at": "2026-03-02T15:00:00Z",
-        "entity_id": "entity_1",
-        "interest_rate": "0",
-        "name": "Operating",
-        "status": "open",
-    }
-    number = {
-        "id": "account_number_1",
-        "account_id": "account_1",
-        "account_number": "123456789",
-        "created_at": "2026-03-02T15:00:00Z",
-        "status": status,
-    }
-    provider.answers = [shows(account), shows({"data": [number], "next_cursor": None})]
+    provider.answers = [shows(ACCOUNT), rows([NUMBER | {"status": status}])]
 
     [found] = await lists.accounts(increase).by_ids(["account_1"], soon())
 
     assert found.account_number == shown
+
+
+async def test_of_numbers_that_were_made_in_one_second_the_one_that_callers_see_is_compared(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    other = NUMBER | {"id": "account_number_2", "account_number": "987654321"}
+    seen = AccountNumbers(Reader(increase))
+    provider.answers = [shows(ACCOUNT), *[rows([other, NUMBER])] * 2]
+
+    [found] = await lists.accounts(increase).by_ids(["account_1"], soon())
+
+    assert found.account_number == await seen.number("account_1", soon()) == "123456789"
 
 
 async def test_external_accounts_have_numbers_and_status(bank: Bank) -> None:

@@ -9,6 +9,7 @@ from cachetools import LRUCache
 from libs.providers.increase.account_numbers import (
     LIST_NUMBERS,
     AccountNumber,
+    first_numbers,
     first_page,
     with_the_rest,
 )
@@ -47,8 +48,5 @@ class AccountNumbers:
 
     def keep_first(self, numbers: Iterable[AccountNumber]) -> None:
         """Remember the first number of each account, of which these are all numbers."""
-        newest_first = sorted(
-            numbers, key=lambda number: (number.created_at, number.id), reverse=True
-        )
-        for number in newest_first:
-            self._numbers[number.account_id] = number.account_number
+        for account_id, number in first_numbers(numbers).items():
+            self._numbers[account_id] = number.account_number

@@ -12,7 +12,12 @@ from libs.contracts.ids import parse_id
 from libs.gathering import gather_or_cancel
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
-from libs.providers.increase.account_numbers import LIST_NUMBERS, first_page, with_the_rest
+from libs.providers.increase.account_numbers import (
+    LIST_NUMBERS,
+    first_numbers,
+    first_page,
+    with_the_rest,
+)
 from libs.providers.increase.accounts import Account, list_accounts, retrieve_account
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import is_followed
@@ -161,12 +166,10 @@ async def _numbers(
         ),
         name=LIST_NUMBERS,
     )
-    first = {}
-    for account_id, numbers in zip(first_pages, made, strict=True):
-        active = [number for number in numbers if number.status == "active"]
-        if active:
-            first[account_id] = min(active, key=lambda one: one.created_at).account_number
-    return first
+    active = (number for numbers in made for number in numbers if number.status == "active")
+    return {
+        account_id: number.account_number for account_id, number in first_numbers(active).items()
+    }
 
 
 def _account(account: Account, number: str | None) -> CoreAccount:
