@@ -143,11 +143,7 @@ class SendWireHandler:
         intended = await drive.commit(send_writes.INTENT, wire)
         if intended.has_policy:
             return None
-        begun = begun_of(wire, None, intended.lost, deadline)
-        if begun.is_held_back:
-            async with drive.transaction() as connection:
-                await send_marks.withdraw_send(connection, wire.transaction_id)
-        return begun
+        return begun_of(wire, None, intended.lost, deadline)
 
     async def _intend_within_limits(self, drive: Drive, wire: WireRecord, payee: Payee) -> Begun:
         try:

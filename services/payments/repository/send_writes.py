@@ -28,7 +28,8 @@ from services.payments.repository.send_marks import LostHistory
 from services.payments.views import wire_event
 
 # While this database may lack sends, the new marks are of a lost send only, as `send_marks.mark_lost_sends` makes them:
-# the bank is asked first, and this process may end before it has its answer.
+# the bank is asked first, and this process may end before it has its answer. A wire that is held back then, since its
+# command is of an earlier life (`LostHistory.may_end_it`), has none: nothing is sent of it.
 _INTEND = """
     WITH life AS (SELECT lost_history_seconds() AS lost_seconds), asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[],
@@ -38,7 +39,8 @@ _INTEND = """
             purpose, state, at, event_id, event_type, event_body, creditor, actor, trace)
         LIMIT cardinality($1)
     ), leased AS (
-        SELECT asked.*, i.accepted_at, i.life_started_at, i.request_id, EXISTS (
+        SELECT asked.*, i.accepted_at, i.request_id,
+            coalesce(i.life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life, EXISTS (
             SELECT 1 FROM wire_policy p WHERE p.tenant = asked.tenant AND p.customer_id = asked.customer_id
         ) AS has_policy
         FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
@@ -47,8 +49,9 @@ _INTEND = """
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
             purpose, state, sequence, send_begun_at, last_sent_at, created_at, creditor)
         SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, 1, statement_timestamp(), CASE WHEN lost_seconds IS NULL THEN statement_timestamp()
-                ELSE least(clock_timestamp() - make_interval(secs => lost_seconds),
+            purpose, state, 1, CASE WHEN lost_seconds IS NULL OR is_of_this_life THEN statement_timestamp() END,
+            CASE WHEN lost_seconds IS NULL THEN statement_timestamp() WHEN is_of_this_life THEN
+                least(clock_timestamp() - make_interval(secs => lost_seconds),
                     statement_timestamp() - interval '1 microsecond') END, at, creditor::jsonb
         FROM leased, life WHERE NOT has_policy
     ), step AS (
@@ -61,7 +64,7 @@ _INTEND = """
     )
     SELECT command_id, has_policy, lost_seconds,
         extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds,
-        coalesce(life_started_at = pg_postmaster_start_time(), false) AS is_of_this_life,
+        is_of_this_life,
         ('core: ' || command_id::text) IN (SELECT unnest(missing_records) FROM database_life) AS was_found_missing
     FROM leased, life
     """

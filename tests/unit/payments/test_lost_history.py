@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn
 from uuid import UUID, uuid4
 
 import msgspec
@@ -23,6 +24,7 @@ from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
 from services.payments import approving, states
 from services.payments.effective_policies import EffectivePolicies
+from services.payments.handlers import send_wire
 from services.payments.handlers.operating import OperatingWires
 from services.payments.models import WireRecord
 from services.payments.policies import Policy
@@ -292,6 +294,31 @@ async def test_a_wire_that_was_asked_for_before_a_restore_and_not_recorded_is_no
 
     assert bench.core.received["send_wire"] == 0
     assert not (await bench.found(leased)).is_unknown
+
+
+async def test_a_wire_that_is_held_back_can_be_canceled_later_also_where_the_process_ended_with_its_first_commit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leased = await bench.accepted()
+    await accepted_before(bench, leased.command_id)
+    monkeypatch.setattr(send_wire, "begun_of", end_now)
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS, began_seconds=60):
+        with pytest.raises(ProcessEnded):
+            await bench.send(leased, attempt=1)
+        held_back = await bench.found(leased)
+
+    await bench.cancel(leased.command_id)
+
+    assert not held_back.is_unknown, "nothing of it was sent"
+    assert (await bench.found(leased)).state is WireState.CANCELED
+
+
+class ProcessEnded(BaseException):
+    pass
+
+
+def end_now(*_: object) -> NoReturn:
+    raise ProcessEnded
 
 
 async def test_a_wire_of_before_a_restore_that_the_bank_has_is_recorded(bench: Bench) -> None:

@@ -25,7 +25,12 @@ from services.payments.policies import Policy
 from services.payments.repository import send_marks, sends, wires
 from tests.support.database_life import distrust_life, distrusted, trust_life
 from tests.unit.payments.bench import COMMAND, TRANSIT_SECONDS, Bench
-from tests.unit.payments.test_lost_history import OPERATOR, accepted_before, approve_as
+from tests.unit.payments.test_lost_history import (
+    OPERATOR,
+    ProcessEnded,
+    accepted_before,
+    approve_as,
+)
 
 pytestmark = pytest.mark.usefixtures("a_customer_of_its_own", "gone_back")
 
@@ -174,10 +179,6 @@ async def test_a_known_send_that_begins_again_by_a_clock_that_is_behind_opens_no
     await check(bench, leased.command_id)
 
     assert await cases(bench) == []
-
-
-class ProcessEnded(BaseException):
-    pass
 
 
 async def end(*_: object) -> NoReturn:
