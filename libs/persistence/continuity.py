@@ -29,9 +29,11 @@ from prometheus_client import Gauge
 
 from libs.backoff import Backoff
 from libs.contracts.errors import BanksideError
+from libs.persistence import clock_setbacks
 from libs.persistence import database_life as statements
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
+from libs.persistence.clock_setbacks import DateBack
 from libs.persistence.engine import Database
 
 CHECK_SECONDS = 1.0
@@ -164,6 +166,7 @@ class Continuity:
             was not recorded as missing before.
         went_back: reports a case that was opened, within `REPORT_SECONDS`. It is called again, by any process, until it
             returns without an error.
+        date_back: dates the times of sends back after a setback of the database's clock (`clock_setbacks`).
     """
 
     def __init__(
@@ -174,12 +177,14 @@ class Continuity:
         transit_seconds: float,
         on_checked: Callable[[AsyncConnection], Awaitable[None]] | None = None,
         went_back: Callable[[], Awaitable[None]] | None = None,
+        date_back: DateBack | None = None,
     ) -> None:
         self._database = database
         self._sources = sources
         self._transit_seconds = transit_seconds
         self._on_checked = on_checked
         self._went_back = went_back
+        self._date_back = date_back
         self._comparison: _Comparison | None = None
         self._log = structlog.get_logger("continuity")
 
@@ -203,13 +208,16 @@ class Continuity:
             BanksideError: a provider gave no usable answer.
         """
         async with self._database.transaction() as connection:
-            await connection.execute(statements.SEE)
+            await statements.see(connection)
+            setback = await clock_setbacks.follow(connection, self._date_back)
             life = (
                 await connection.execute(
                     statements.LIFE, {"transit": timedelta(seconds=self._transit_seconds)}
                 )
             ).one()
             WENT_BACK.set(bool((await connection.execute(statements.OPEN)).first()))
+        if setback is not None:
+            clock_setbacks.report(setback)
         UNCHECKED.set(not life.is_checked)
         is_report_due = life.is_report_due
         if not life.is_checked and life.is_settled:
@@ -311,8 +319,7 @@ async def note_missing(
     """Record that the database lacks records of a provider, which this transaction or one after it makes whole. A case
     is open then, unless they were recorded as missing before.
     """
-    # It locks the present life, so that the statement after it sees what a check has recorded meanwhile.
-    await connection.execute(statements.SEE)
+    await statements.see(connection)
     missing = [f"{provider}: {record}" for record in records]
     added = await connection.execute(statements.ADD_MISSING, {"missing": missing})
     new: list[str] = added.scalar_one()

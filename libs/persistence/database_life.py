@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from sqlalchemy import (
     Interval,
     Text,
@@ -17,23 +19,30 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 
+from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.tables import INSTANT
 from libs.persistence.tables import database_life as table
 
 _PRESENT = table.c.started_at == func.pg_postmaster_start_time()
 _NO_RECORDS = array([], type_=Text)
 _IS_OPEN = and_(table.c.missing_records != _NO_RECORDS, table.c.closed_at.is_(None))
 # A life that was first seen while the clock was ahead counts from when the clock is seen right: its check would have to
-# wait for the time that was written. The trusted edge moves back at most, so that more records are compared.
-SEE = (
-    insert(table)
-    .values(started_at=func.pg_postmaster_start_time())
-    .on_conflict_do_update(
-        index_elements=[table.c.started_at],
-        set_={
-            "first_seen_at": func.least(table.c.first_seen_at, func.clock_timestamp()),
-            "last_seen_at": func.clock_timestamp(),
-        },
-    )
+# wait for the time that was written. The trusted edge moves back at most, so that more records are compared. A reading
+# of the clock is replaced by a later one only: `clock_setbacks` notices by it that the clock was set back.
+_SEEN = insert(table).values(
+    started_at=func.pg_postmaster_start_time(),
+    process_seen_at=bindparam("process_time", type_=INSTANT),
+)
+_SEE = _SEEN.on_conflict_do_update(
+    index_elements=[table.c.started_at],
+    set_={
+        "first_seen_at": func.least(table.c.first_seen_at, func.clock_timestamp()),
+        "last_seen_at": func.greatest(table.c.last_seen_at, func.clock_timestamp()),
+        "process_seen_at": case(
+            (table.c.last_seen_at < func.clock_timestamp(), _SEEN.excluded.process_seen_at),
+            else_=table.c.process_seen_at,
+        ),
+    },
 )
 _IS_DUE = table.c.report_due_at <= func.clock_timestamp()
 _other, _trusted = table.alias("other"), table.alias("trusted")
@@ -127,3 +136,10 @@ CLOSE = (
     .values(closed_at=func.clock_timestamp(), closed_by=bindparam("by"), reason=bindparam("why"))
     .returning(func.cardinality(table.c.missing_records))
 )
+
+
+async def see(connection: AsyncConnection) -> None:
+    """Note that the present life is seen now. Its row is locked by this transaction, so that a statement that follows
+    sees what a check has recorded meanwhile.
+    """
+    await connection.execute(_SEE, {"process_time": datetime.now(UTC)})

@@ -61,6 +61,25 @@ _HASTEN = (
     )
     .values(due_at=func.clock_timestamp())
 )
+# One that is driven meanwhile is left out: its process says when it is due.
+_BRING_FORWARD = (
+    update(table)
+    .where(
+        is_chosen(
+            table.c.command_id,
+            select(table.c.command_id)
+            .where(
+                table.c.finished_at.is_(None),
+                table.c.parked_at.is_(None),
+                table.c.due_at > func.statement_timestamp(),
+                table.c.due_at < func.statement_timestamp() + _LONGEST_SETBACK,
+            )
+            .order_by(table.c.command_id)
+            .with_for_update(skip_locked=True),
+        )
+    )
+    .values(due_at=table.c.due_at - bindparam("setback", type_=Interval))
+)
 _ABSENT_AND_PURGED_BEFORE = select(
     not_(exists().where(table.c.command_id == bindparam("id"))),
     func.statement_timestamp() - bindparam("age", type_=Interval),
@@ -116,6 +135,11 @@ async def hasten(connection: AsyncConnection, *, ahead: timedelta) -> int:
     """
     hastened = await connection.execute(_HASTEN, {"ahead": ahead})
     return hastened.rowcount
+
+
+async def bring_forward(connection: AsyncConnection, setback: timedelta) -> None:
+    """Have open commands due earlier by as much as the database's clock was set back."""
+    await connection.execute(_BRING_FORWARD, {"setback": setback})
 
 
 async def may_be_purged(

@@ -220,6 +220,12 @@ DATABASE_LIFE_REPORTS = (
 )
 """A column that was added to `DATABASE_LIFE` later."""
 
+DATABASE_LIFE_READINGS = (
+    "ALTER TABLE database_life ADD COLUMN process_seen_at timestamptz",
+    "COMMENT ON COLUMN database_life.process_seen_at IS 'last_seen_at by the clock of the process that saw it'",
+)
+"""Another one: see `libs.persistence.clock_setbacks`."""
+
 AUDIT = (
     """
     CREATE TABLE audit (

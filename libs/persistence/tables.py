@@ -216,6 +216,7 @@ database_life = Table(
     Column("closed_by", Text),
     Column("reason", Text),
     Column("report_due_at", INSTANT),
+    Column("process_seen_at", INSTANT),
     Index(
         "database_life_open",
         "started_at",

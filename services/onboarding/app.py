@@ -52,6 +52,7 @@ from services.onboarding.ids import DECISION
 from services.onboarding.ordering import UNORDERED, CustomerOrdering
 from services.onboarding.providers import open_providers
 from services.onboarding.replaying import accept_anew
+from services.onboarding.repository import step_dates
 from services.onboarding.repository.lookup_keys import introduce
 from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
@@ -212,4 +213,10 @@ def continuity_of(
         NewestRecords(Role.IDENTITY, identity, compare_at_identity),
         NewestRecords(Role.CORE, core, compare_at_core),
     ]
-    return Continuity(database, sources, transit_seconds=transit_seconds, went_back=went_back)
+    return Continuity(
+        database,
+        sources,
+        transit_seconds=transit_seconds,
+        went_back=went_back,
+        date_back=step_dates.date_back,
+    )

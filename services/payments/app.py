@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import payments_operations as table
@@ -21,6 +21,7 @@ from libs.messaging.queue_depths import QueueDepths
 from libs.messaging.service_client import ServiceClient
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database
+from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
 from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
@@ -41,7 +42,7 @@ from services.payments.metrics import OPEN, PAST, count_for_ever, measure_for_ev
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
 from services.payments.replaying import accept_anew
-from services.payments.repository import sends, wires
+from services.payments.repository import send_marks, sends, wires
 from services.payments.settings import Settings
 from services.payments.waiting import COUNTS
 
@@ -64,11 +65,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         opened.push_async_callback(database.close)
         core = (await open_providers(settings, opened)).core
         transit_seconds = settings.provider_transit_seconds + SEND_SECONDS
-        continuity = Continuity(
+        continuity = continuity_of(
             database,
-            [NewestRecords(wires.PROVIDER, core.newest, wires.compare)],
+            core.newest,
             transit_seconds=transit_seconds,
-            on_checked=sends.make_pending_due,
             went_back=RequestedReconciliation(service_client, process.service),
         )
         effective = settings.effective_policies()
@@ -119,6 +119,23 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             ),
         ):
             yield
+
+
+def continuity_of(
+    database: Database,
+    newest: FetchNewest,
+    *,
+    transit_seconds: float,
+    went_back: Callable[[], Awaitable[None]] | None = None,
+) -> Continuity:
+    return Continuity(
+        database,
+        [NewestRecords(wires.PROVIDER, newest, wires.compare)],
+        transit_seconds=transit_seconds,
+        on_checked=sends.make_pending_due,
+        went_back=went_back,
+        date_back=send_marks.date_back,
+    )
 
 
 def command_handlers(

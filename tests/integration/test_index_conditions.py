@@ -72,6 +72,11 @@ async def hasten_commands(database: Database) -> None:
         await inbox_housekeeping.hasten(connection, ahead=timedelta(minutes=20))
 
 
+async def bring_commands_forward(database: Database) -> None:
+    async with database.transaction() as connection:
+        await inbox_housekeeping.bring_forward(connection, timedelta(hours=3))
+
+
 async def purge_steps(database: Database) -> None:
     async with database.transaction() as connection:
         await step_retention.purge(connection, days=36_500)
@@ -87,6 +92,7 @@ async def take_accounts(database: Database) -> None:
         ("ledger_read", take_accounts, "due_at"),
         ("payments", purge_commands, "finished_at"),
         ("payments", hasten_commands, "due_at"),
+        ("payments", bring_commands_forward, "due_at"),
         ("onboarding", purge_steps, "recorded_at"),
         ("payments", expiring.expire, "approval_expires_at"),
     ],

@@ -34,6 +34,24 @@ async def distrust_life(
         )
 
 
+async def set_clock_back(database: Database, seconds: float, *, away_seconds: float = 0.0) -> None:
+    """As if the database's clock had shown so much more when its lives were seen last.
+
+    Args:
+        away_seconds: for how long no process has seen the database since.
+    """
+    async with database.transaction() as connection:
+        await connection.execute(
+            text(
+                "UPDATE database_life SET"
+                " first_seen_at = first_seen_at + make_interval(secs => :ahead),"
+                " last_seen_at = clock_timestamp() + make_interval(secs => :ahead),"
+                " process_seen_at = clock_timestamp() - make_interval(secs => :away)"
+            ),
+            {"ahead": seconds - away_seconds, "away": away_seconds},
+        )
+
+
 async def trust_life(database: Database) -> None:
     """As a migrated database is: its present life counts as checked."""
     async with database.transaction() as connection:

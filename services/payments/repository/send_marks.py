@@ -14,6 +14,7 @@ from sqlalchemy import (
     Text,
     any_,
     bindparam,
+    case,
     cast,
     false,
     func,
@@ -30,6 +31,7 @@ from libs.persistence.lost_history import was_found_missing
 from libs.persistence.tables import UUID_TYPE, seconds_since
 from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
+from services.payments.repository.stored_wires import HAS_LOST_SENDS_ONLY
 from services.payments.repository.wires import PROVIDER
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
@@ -68,6 +70,20 @@ _MARK_LOST_SENDS = (
             table.c.send_begun_at - _seconds(0.000001),
         )
     )
+)
+_SETBACK = bindparam("setback", type_=Interval)
+_HAVE_MARKS = update(table).where(
+    # A literal, as in the condition of the partial index.
+    table.c.state == literal(WireState.PENDING_SUBMISSION.value, literal_execute=True),
+    table.c.send_begun_at.is_not(None),
+)
+_DATE_BACK = _HAVE_MARKS.values(
+    send_begun_at=table.c.send_begun_at - _SETBACK,
+    last_sent_at=case(
+        (HAS_LOST_SENDS_ONLY, table.c.last_sent_at - _SETBACK),
+        (table.c.last_sent_at > func.clock_timestamp(), func.clock_timestamp()),
+        else_=table.c.last_sent_at,
+    ),
 )
 _RECORD_WAS_FOUND_MISSING = was_found_missing(bindparam("record", type_=Text)).label(
     "was_found_missing"
@@ -135,6 +151,13 @@ async def restore_last_sent_at(
     await connection.execute(
         _SET_LAST_SENT_AT, {"id": transaction_id, "earlier_send_at": last_sent_at}
     )
+
+
+async def date_back(connection: AsyncConnection, setback: timedelta) -> None:
+    """Follow a setback of the database's clock: first sends are as old as before. Last sends were not
+    later than now, and may still arrive for as long as if they had been made now.
+    """
+    await connection.execute(_DATE_BACK, {"setback": setback})
 
 
 async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> None:

@@ -1,0 +1,86 @@
+"""Following setbacks of the database's clock, as by a failover to a server whose clock is behind.
+
+After one, times that were written before look younger than they are, or lie in the future: a provider may have
+forgotten a key that looks remembered. The lives of the database (`continuity`) have a reading of its clock of each
+second. Where the clock shows less than the newest one, it was set back, at least by the difference. What has passed
+since that reading is told by the clocks of the processes, and added.
+
+Times by which rules go are then dated back by as much: those of the lives and of commands that wait here, those of
+sends by the service. What was written between the setback and the next look, a second at most, looks older than it is.
+A setback by less than the time in which no process saw the database leaves no trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+import structlog
+from prometheus_client import Counter
+from sqlalchemy import Double, Interval, bindparam, case, cast, extract, func, select, update
+
+from libs.persistence import inbox_housekeeping
+from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.tables import INSTANT
+from libs.persistence.tables import database_life as table
+
+TOLERANCE_SECONDS = 2.0
+"""A clock that NTP corrects is set back by less."""
+
+SETBACKS = Counter(
+    "bankside_database_clock_setbacks",
+    "Setbacks of the database's clock that this process has noticed",
+)
+
+DateBack = Callable[[AsyncConnection, timedelta], Awaitable[None]]
+"""Dates the times of sends back. Last argument: by how much."""
+
+_PROCESS_TIME = bindparam("process_time", type_=INSTANT)
+_NEWEST_READING = (
+    select(
+        cast(extract("epoch", table.c.last_seen_at - func.clock_timestamp()), Double).label(
+            "ahead_seconds"
+        ),
+        table.c.process_seen_at,
+    )
+    .order_by(table.c.last_seen_at.desc())
+    .limit(1)
+)
+_IS_PRESENT = table.c.started_at == func.pg_postmaster_start_time()
+_SETBACK = bindparam("setback", type_=Interval)
+# `first_seen_at` of the present life is bounded by the clock (`database_life.see`): what was sent before is on its way
+# for longer than a life that is dated back would say.
+_DATE_LIVES_BACK = update(table).values(
+    first_seen_at=case(
+        (_IS_PRESENT, table.c.first_seen_at), else_=table.c.first_seen_at - _SETBACK
+    ),
+    last_seen_at=case((_IS_PRESENT, func.clock_timestamp()), else_=table.c.last_seen_at - _SETBACK),
+    process_seen_at=case((_IS_PRESENT, _PROCESS_TIME), else_=table.c.process_seen_at),
+    report_due_at=table.c.report_due_at - _SETBACK,
+)
+
+
+async def follow(connection: AsyncConnection, date_back: DateBack | None) -> timedelta | None:
+    """Date times back if the clock was set back; by how much. The present life is locked by this transaction, so that
+    one process does it.
+    """
+    newest = (await connection.execute(_NEWEST_READING)).one()
+    if newest.ahead_seconds < TOLERANCE_SECONDS:
+        return None
+    now = datetime.now(UTC)
+    # Null where a process of an earlier release has seen that life last.
+    passed = now - (newest.process_seen_at or now)
+    setback = timedelta(seconds=newest.ahead_seconds) + max(timedelta(), passed)
+    await connection.execute(_DATE_LIVES_BACK, {"setback": setback, "process_time": now})
+    if date_back is not None:
+        await date_back(connection, setback)
+    await inbox_housekeeping.bring_forward(connection, setback)
+    return setback
+
+
+def report(setback: timedelta) -> None:
+    """Count and log a setback that was followed, once that is committed."""
+    SETBACKS.inc()
+    structlog.get_logger("continuity").error(
+        "database_clock_set_back", seconds=round(setback.total_seconds(), 1)
+    )

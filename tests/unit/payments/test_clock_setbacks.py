@@ -1,0 +1,89 @@
+"""After the database's clock was set back, sends are as old as they were."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from libs.contracts.errors import InvalidState, OutcomePending
+from libs.contracts.wires import WireState
+from libs.persistence import inbox
+from libs.providers.newest_records import NewestPage
+from services.payments.app import continuity_of
+from services.payments.repository import send_marks
+from tests.support.database_life import distrusted, set_clock_back
+from tests.support.pace import pace
+from tests.unit.payments.bench import COMMAND, KEY_SECONDS, TRANSIT_SECONDS, Bench
+from tests.unit.payments.test_resolving import resolve
+
+HOURS = 3 * 3600.0
+
+
+async def set_back(bench: Bench, send: inbox.Leased) -> None:
+    """The clock goes back by three hours after all that was done, and payments looks at it."""
+    async with bench.database.transaction() as connection:
+        await connection.execute(
+            text(
+                "UPDATE wires SET send_begun_at = send_begun_at + make_interval(secs => :ahead),"
+                " last_sent_at = last_sent_at + make_interval(secs => :ahead)"
+                " WHERE transaction_id = :id"
+            ),
+            {"ahead": HOURS, "id": send.command_id},
+        )
+    await set_clock_back(bench.database, HOURS)
+    await look(bench)
+
+
+async def look(bench: Bench) -> None:
+    async def fetch(_: str | None, __: int) -> NewestPage:
+        return NewestPage([], None)
+
+    await continuity_of(bench.database, fetch, transit_seconds=TRANSIT_SECONDS).check()
+
+
+async def test_a_wire_is_not_sent_again_under_a_key_that_only_looks_remembered(
+    bench: Bench,
+) -> None:
+    send = await bench.wire(first_sent_seconds_ago=KEY_SECONDS - 60)
+    bench.core.forget_keys()
+    await set_back(bench, send)
+
+    with pytest.raises(OutcomePending):
+        await bench.send(send)
+
+    assert bench.core.received["send_wire"] == 0
+    assert (await bench.found(send)).is_unknown, "an operator decides"
+
+
+async def test_a_wire_whose_key_is_remembered_is_sent_again(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=60)
+    await set_back(bench, send)
+
+    await bench.send(send)
+
+    assert bench.core.executed == {str(send.command_id): 1}
+
+
+async def test_a_last_send_may_still_arrive_for_no_longer_than_one_of_now(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=1)
+    await bench.let_go(send, seconds=0)
+
+    await set_back(bench, send)
+
+    wire = await bench.found(send)
+    assert 0 <= (wire.last_send_age_seconds or 0) < 60 * pace()
+    with pytest.raises(InvalidState) as refused:
+        await resolve(bench, send, WireState.REJECTED)
+    assert "may still arrive" in refused.value.detail
+
+
+async def test_a_wire_of_which_no_send_is_recorded_stays_one(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=60)
+    bench.core.carry_out_before(str(send.command_id), COMMAND)
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS):
+        async with bench.database.transaction() as connection:
+            await send_marks.mark_lost_sends(connection, send.command_id)
+
+        await set_back(bench, send)
+
+        assert (await bench.found(send)).has_lost_sends_only
