@@ -102,7 +102,7 @@ async def run_commands(
     keep_for_ever: frozenset[str] = frozenset(),
     lease_seconds: float = inbox.LEASE_SECONDS,
     unordered: frozenset[str] = frozenset(),
-    longest_hold_seconds: float = 0.0,
+    hastens: bool = True,
 ) -> AsyncIterator[Driver]:
     """Accept and drive the service's commands during the body, once the broker is started.
 
@@ -112,7 +112,7 @@ async def run_commands(
         keep_for_ever: operations whose replies are never purged.
         lease_seconds: the length of a lease. After a crash, another process claims the command once its lease is over.
         unordered: operations of which no command has an ordering key: `ordering` is not called for them.
-        longest_hold_seconds: for how long an operator may hold a command (`operating.holding`).
+        hastens: see `keep_house`.
 
     Raises:
         RuntimeError: a row has no handler.
@@ -160,7 +160,7 @@ async def run_commands(
         process.background("command-heartbeat", driver.renew_leases()),
         process.background(
             "command-housekeeping",
-            keep_house(database, consumer.caught_up_to, longest_hold_seconds=longest_hold_seconds),
+            keep_house(database, consumer.caught_up_to, hastens=hastens),
         ),
         process.background("audit", audit_commands_for_ever(database)),
         process.background("audit-head", log_head_for_ever(database)),

@@ -22,23 +22,24 @@ from libs.persistence.engine import Database
 
 HOUSEKEEPING_SECONDS = 15.0
 LONGEST_PAUSE_SECONDS = AWAITED_RETRIES.longest_seconds * (1 + AWAITED_RETRIES.jitter)
+PUT_OFF = timedelta(seconds=2 * LONGEST_PAUSE_SECONDS)
+"""Twice the longest pause: the clock may be corrected by a little, and another release may pause for longer."""
 
 
 async def keep_house(
-    database: Database, caught_up_to: Callable[[], float | None], *, longest_hold_seconds: float
+    database: Database, caught_up_to: Callable[[], float | None], *, hastens: bool
 ) -> NoReturn:
-    """Purge finished commands whose retention is over, make due what a setback of the database's clock has put off, and
-    measure the backlog, for ever.
+    """Purge finished commands whose retention is over, make due what a setback of the database's clock may have put
+    off, and measure the backlog, for ever.
 
     Args:
         caught_up_to: every command that was sent before this time (Unix seconds) has been delivered; None: not known,
             as while taken commands go back to the queue, and then nothing is purged. A repetition that waits in the
             queue for longer than the retention, since no process took it, still finds the command that it repeats.
-        longest_hold_seconds: for how long an operator may hold a command.
+        hastens: False where `clock_setbacks` are followed: there a command that is due later than after any pause is
+            held by an operator, by the setting of another process perhaps.
     """
     delivered_before: float | None = None
-    # Twice the longest pause: the clock may be corrected by a little, and another release may pause for longer.
-    ahead = timedelta(seconds=2 * max(LONGEST_PAUSE_SECONDS, longest_hold_seconds))
 
     async def keep() -> None:
         nonlocal delivered_before
@@ -48,7 +49,8 @@ async def keep_house(
             # The earlier of both, as commands may have gone back to the queue between the turns.
             behind = time.time() - min(recorded_before, delivered_before)
             await _purge(database, timedelta(seconds=max(0.0, behind)))
-        await _hasten(database, ahead)
+        if hastens:
+            await _hasten(database)
         await _measure(database)
 
     await repeat("commands", keep, HOUSEKEEPING_SECONDS)
@@ -61,11 +63,11 @@ async def _purge(database: Database, behind: timedelta) -> None:
             purged = await inbox_housekeeping.purge(connection, behind=behind)
 
 
-async def _hasten(database: Database, ahead: timedelta) -> None:
+async def _hasten(database: Database) -> None:
     hastened = inbox_housekeeping.HASTENED_AT_ONCE
     while hastened == inbox_housekeeping.HASTENED_AT_ONCE:
         async with database.transaction() as connection:
-            hastened = await inbox_housekeeping.hasten(connection, ahead=ahead)
+            hastened = await inbox_housekeeping.hasten(connection, ahead=PUT_OFF)
 
 
 async def _measure(database: Database) -> None:

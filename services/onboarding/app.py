@@ -11,7 +11,6 @@ from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.key_checks import require_known_keys
-from libs.handling.operating.holding import DECISION_SECONDS
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
@@ -101,7 +100,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 CustomerOrdering(store),
                 lease_seconds=settings.lease_seconds,
                 unordered=UNORDERED,
-                longest_hold_seconds=transit_seconds + DECISION_SECONDS,
+                hastens=False,  # `continuity` follows setbacks of the clock
             )
         )
         await opened.enter_async_context(

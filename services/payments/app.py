@@ -10,7 +10,6 @@ from libs.contracts.operating.wire_policies import LIST_WIRE_POLICIES
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
-from libs.handling.operating.holding import DECISION_SECONDS
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
@@ -97,7 +96,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 ordering=None,  # the bank reserves the funds of each wire; its row orders the commands about it
                 keep_for_ever=KEPT_FOR_EVER,
                 lease_seconds=settings.lease_seconds,
-                longest_hold_seconds=transit_seconds + DECISION_SECONDS,
+                hastens=False,  # `continuity` follows setbacks of the clock
             )
         )
         broker.add(depths)

@@ -163,14 +163,35 @@ async def test_commands_that_are_due_at_a_time_from_before_the_clock_was_set_bac
     async with inbox.fenced(database, parked) as connection:
         await parking.park(connection, parked, "Of the test.")
 
-    keeping = asyncio.create_task(
-        housekeeping.keep_house(database, lambda: None, longest_hold_seconds=0)
-    )
+    keeping = asyncio.create_task(housekeeping.keep_house(database, lambda: None, hastens=True))
     due = await until(lambda: due_commands(database, 2))
     keeping.cancel()
     await asyncio.wait({keeping})
 
     assert due == {put_off.command_id, also_put_off.command_id}
+
+
+async def test_a_command_that_is_held_by_the_setting_of_another_process_stays_held(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "HOUSEKEEPING_SECONDS", 0.01)
+    held = await leased(database)
+    async with inbox.fenced(database, held) as connection:
+        await inbox.postpone(connection, held, seconds=7200, error="outcome_pending")
+    turns = itertools.count()
+    some_turns = asyncio.Event()
+
+    def caught_up_to() -> None:
+        if next(turns) == TURNS:
+            some_turns.set()
+
+    keeping = asyncio.create_task(housekeeping.keep_house(database, caught_up_to, hastens=False))
+    async with asyncio.timeout(20 * pace()):
+        await some_turns.wait()
+    keeping.cancel()
+    await asyncio.wait({keeping})
+
+    assert await due_commands(database, 0) == set()
 
 
 async def due_commands(database: Database, count: int) -> set[uuid.UUID]:
@@ -336,9 +357,7 @@ async def test_what_a_command_may_repeat_that_still_waits_in_the_queue_is_kept(
         hours = hours_behind[min(turn, len(hours_behind) - 1)]
         return None if hours is None else time.time() - hours * 3600
 
-    keeping = asyncio.create_task(
-        housekeeping.keep_house(database, caught_up_to, longest_hold_seconds=0)
-    )
+    keeping = asyncio.create_task(housekeeping.keep_house(database, caught_up_to, hastens=True))
     async with asyncio.timeout(20 * pace()):
         await some_turns.wait()
     keeping.cancel()
