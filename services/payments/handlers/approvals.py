@@ -65,7 +65,8 @@ class ApproveWireHandler:
 
         Raises:
             InvalidState: its customer was denied or canceled.
-            OutcomePending: so it was, and this database may lack an approval of the wire.
+            NotFound: so it was, and has no such wire.
+            OutcomePending: so it was, and this database may lack the wire or an approval of it.
         """
         principal = drive.principal
         customer_id = principal.customer_id
@@ -73,12 +74,15 @@ class ApproveWireHandler:
             return
         deadline = time.time() + OWNERSHIP_SECONDS
         try:
-            with naming(id_of(text)):
-                await self._ownership.require_open_customer(principal, customer_id, deadline)
+            await self._ownership.require_open_customer(principal, customer_id, deadline)
         except InvalidState:
             async with drive.transaction() as connection:
                 await require_nothing_lost(connection)
-            raise
+                wire = await wires.find(connection, principal, id_of(text))
+            if wire is None:
+                raise NotFound from None
+            with naming(wire.transaction_id):
+                raise
 
     async def _approve(
         self, drive: Drive, connection: AsyncConnection, wire: WireRecord

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from uuid import uuid4
+
+import msgspec
 import pytest
 
 from libs.contracts.errors import (
     InvalidState,
+    NotFound,
     OutcomePending,
 )
 from libs.contracts.wires import WireState
@@ -52,6 +56,19 @@ async def test_no_key_approves_a_wire_of_a_denied_customer(bench: Bench) -> None
     assert sent(bench) == 0
 
 
+async def test_an_approval_for_a_denied_customer_of_a_wire_that_it_does_not_have_is_not_found(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    stranger = msgspec.structs.replace(other_key(bench, "sub_stranger"), customer_id=str(uuid4()))
+    bench.is_denied = True
+
+    with pytest.raises(NotFound):
+        await bench.approve(uuid4(), other_key(bench, "sub_second"))
+    with pytest.raises(NotFound):
+        await bench.approve(transaction_id, stranger)
+
+
 async def test_an_approval_that_was_recorded_before_the_denial_goes_on(bench: Bench) -> None:
     transaction_id = await bench.waiting()
     second = other_key(bench, "sub_second")
@@ -76,5 +93,7 @@ async def test_a_refusal_of_a_denied_customer_waits_while_an_approval_may_be_los
     async with distrusted(bench.database):
         with pytest.raises(OutcomePending):
             await bench.approve(transaction_id, other_key(bench, "sub_second"))
+        with pytest.raises(OutcomePending):
+            await bench.approve(uuid4(), other_key(bench, "sub_second"))
         with pytest.raises(OutcomePending):
             await bench.send(await bench.accepted(), attempt=1)
