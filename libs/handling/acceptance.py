@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs import tracing
 from libs.batching import TooManyWaiting
-from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
+from libs.contracts.errors import IdempotencyInProgress
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
 from libs.contracts.table import operations_of
@@ -25,6 +25,7 @@ from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.handling.outage_log import OutageLog
 from libs.handling.payloads import require_keys
+from libs.handling.repetitions import refusal_of
 from libs.messaging.command_consumer import MayBeForgotten, UnknownKey
 from libs.messaging.envelope import Envelope, decode_reply
 from libs.messaging.message_sealer import MessageSealer
@@ -93,11 +94,6 @@ def arriving(command: NewCommand, envelope: Envelope) -> Arriving:
     """The command in the form from which `Ordering` finds its key."""
     body = decode(command.body)
     return Arriving(command.command_id, command.operation, envelope.principal, body)
-
-
-def is_another_request(envelope: Envelope, known: KnownCommand) -> bool:
-    """Whether the command with this id was begun by a request with another body."""
-    return known.body_hash not in (envelope.body_hash, *envelope.earlier_body_hashes)
 
 
 def is_fault_of_command(error: Exception) -> bool:
@@ -247,8 +243,8 @@ class Acceptance:
         ).inc()
         if known.is_redelivery or reply_to is None:
             return
-        if is_another_request(envelope, known):
-            reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())
+        if (refusal := refusal_of(envelope, known)) is not None:
+            reply = error_reply(envelope.id, envelope.message_id, refusal)
         elif known.reply is not None:
             stored = decode_reply(known.reply)
             reply = msgspec.structs.replace(stored, to=envelope.message_id, replayed=True)

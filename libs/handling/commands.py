@@ -109,7 +109,7 @@ async def run_commands(
     Args:
         handlers: by operation, for every command of the service's rows and for its internal commands.
         ordering: None when no command has to wait for another.
-        keep_for_ever: operations whose replies are never purged.
+        keep_for_ever: operations whose replies are never purged, nor bodies without sensitive fields.
         lease_seconds: the length of a lease. After a crash, another process claims the command once its lease is over.
         unordered: operations of which no command has an ordering key: `ordering` is not called for them.
         hastens: see `keep_house`.
@@ -137,7 +137,9 @@ async def run_commands(
         )
         return await handlers[leased.operation](drive, command)
 
-    runner = CommandRunner(process.service, database, group_commit, sealer, answers, handle)
+    runner = CommandRunner(
+        process.service, database, group_commit, sealer, answers, handle, keep_for_ever
+    )
     driver = Driver(
         process.service, database, runner, lease_seconds, is_ordered=ordering is not None
     )

@@ -11,12 +11,12 @@ from libs.handling.acceptance import (
     Ordering,
     Recorded,
     arriving,
-    is_another_request,
     is_fault_of_command,
     new_command,
 )
 from libs.handling.operating.letters import Append
 from libs.handling.payloads import require_keys
+from libs.handling.repetitions import refusal_of
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.envelope import Envelope
 from libs.messaging.message_sealer import MessageSealer
@@ -71,9 +71,12 @@ async def accept_command_anew(
         if (
             isinstance(recorded, KnownCommand)
             and not recorded.is_redelivery
-            and is_another_request(envelope, recorded)
+            and refusal_of(envelope, recorded) is not None
         ):
-            raise NotReplayable("another request was accepted under its Idempotency-Key")
+            raise NotReplayable(
+                "another request was accepted under its Idempotency-Key, or one with which it cannot be compared any"
+                " more"
+            )
         await append(connection)
 
 

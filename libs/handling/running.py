@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -29,7 +30,7 @@ from libs.contracts.table import operations_of
 from libs.handling.answers import CommandAnswers, error_reply
 from libs.handling.awaiting import AWAITED_RETRIES, OutcomeAwaited
 from libs.handling.forgetting import Forgetting
-from libs.handling.group_commit import GroupCommit, fenced_write
+from libs.handling.group_commit import GroupCommit, Write, fenced_write
 from libs.handling.parking import Fault, NeedsOperator, Parking
 from libs.handling.payloads import open_body, success
 from libs.handling.stored_commands import principal_of
@@ -52,11 +53,19 @@ Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 Ending = Reply | Fault | NeedsOperator | OutcomeAwaited
 """How a run of the handler ended."""
 
-FINISHING = fenced_write("finish", leased_writes.finish)
+
+def finishing(keep_bodies_of: frozenset[str]) -> Write[LeasedValue[bytes], None]:
+    """The write that stores final replies. `keep_bodies_of`: operations whose commands keep their bodies."""
+    return fenced_write("finish", partial(leased_writes.finish, keep_bodies_of=keep_bodies_of))
 
 
 class CommandRunner:
-    """Runs the handlers of one service."""
+    """Runs the handlers of one service.
+
+    Args:
+        keep_for_ever: operations whose replies are never purged. Bodies without sensitive fields are kept with them: a
+            repeated request is compared with the body once the gateway no longer has the key of its hash.
+    """
 
     def __init__(
         self,
@@ -66,9 +75,12 @@ class CommandRunner:
         sealer: Sealer,
         answers: CommandAnswers,
         handle: Handle,
+        keep_for_ever: frozenset[str],
     ) -> None:
         self._service = service
         self._rows = {row.name: row for row in operations_of(service) if not row.is_query}
+        sealed = {name for name, row in self._rows.items() if row.command_shape}
+        self._finishing = finishing(keep_for_ever - sealed)
         self._database = database
         self._group_commit = group_commit
         self._sealer = sealer
@@ -198,7 +210,7 @@ class CommandRunner:
         ):
             return None
         if error is None or error.status < 500:
-            await self._group_commit.commit(FINISHING, LeasedValue(leased, encode(reply)))
+            await self._group_commit.commit(self._finishing, LeasedValue(leased, encode(reply)))
             return reply
         async with inbox.fenced(self._database, leased) as connection:
             pause = RETRIES.pause_seconds(leased.attempts)

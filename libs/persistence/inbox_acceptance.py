@@ -60,10 +60,12 @@ class KnownCommand:
     Args:
         is_redelivery: of a message that began the command, or that was refused before the command was forgotten. It
             has no effect and gets no answer, unlike another request with the id.
+        body: empty once the command is finished, unless its service keeps the bodies of its operation.
     """
 
     is_redelivery: bool
     body_hash: str | None
+    body: bytes
     reply: bytes | None
 
 
@@ -117,6 +119,7 @@ _KNOWN = (
         ),
         (any_(table.c.forgotten_messages) == _REFUSED).label("was_refused"),
         table.c.body_hash,
+        table.c.body,
         table.c.reply,
         table.c.forgotten,
         CAN_BE_FORGOTTEN.label("can_be_forgotten"),
@@ -214,7 +217,7 @@ async def accept(
         # It is answered for good once this commits, and must not begin the command if it is delivered again.
         if known.can_be_forgotten and not (is_redelivery or known.was_refused):
             await connection.execute(_NOTE_REFUSED, arrived)
-        return KnownCommand(is_redelivery, known.body_hash, known.reply)
+        return KnownCommand(is_redelivery, known.body_hash, known.body, known.reply)
 
 
 async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None:

@@ -6,7 +6,7 @@ same statement, in a transaction that has waited for the lock (`fenced`).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -44,8 +44,9 @@ _FINISH = """
         JOIN inbox i ON i.command_id = answered.command_id AND i.lease = answered.lease
         ORDER BY answered.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     )
-    UPDATE inbox i SET finished_at = clock_timestamp(), reply = leased.reply, body = '', lease = NULL,
-        lease_until = NULL, last_error = NULL
+    UPDATE inbox i SET finished_at = clock_timestamp(), reply = leased.reply, lease = NULL,
+        lease_until = NULL, last_error = NULL,
+        body = CASE WHEN i.operation = ANY($4::text[]) THEN i.body ELSE '' END
     FROM leased WHERE i.command_id = leased.command_id
     RETURNING i.command_id
     """
@@ -74,13 +75,17 @@ async def fenced(database: Database, command: Leased) -> AsyncIterator[asyncpg.C
 
 
 async def finish(
-    connection: asyncpg.Connection, replies: Sequence[LeasedValue[bytes]]
+    connection: asyncpg.Connection,
+    replies: Sequence[LeasedValue[bytes]],
+    *,
+    keep_bodies_of: Collection[str] = (),
 ) -> Mapping[UUID, None]:
-    """Store the final replies and drop the bodies; the commands that were finished."""
+    """Store the final replies and drop the bodies, but those of some operations; the commands that were finished."""
     rows = await connection.fetch(
         _FINISH,
         [reply.command_id for reply in replies],
         [reply.command.lease for reply in replies],
         [reply.value for reply in replies],
+        [*keep_bodies_of],
     )
     return {row["command_id"]: None for row in rows}

@@ -299,7 +299,7 @@ async def test_a_repeated_request_waits_while_its_command_is_being_forgotten(
             connection, accepting(command.command_id), None, lease=True
         )
 
-    assert known == KnownCommand(is_redelivery=False, body_hash="hash", reply=None)
+    assert known == KnownCommand(False, "hash", b"{}", None)
     await execute(database, "UPDATE inbox SET lease_until = now() - interval '1 second'")
     async with database.driver() as connection:
         (claim,) = await inbox.claim(connection, 10)

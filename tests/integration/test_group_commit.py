@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.handling.acceptance import Recorded, recording
 from libs.handling.group_commit import GROUP, GroupCommit, Write
-from libs.handling.running import FINISHING
+from libs.handling.running import finishing
 from libs.persistence import forgetting, inbox
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
@@ -111,8 +111,8 @@ async def test_of_one_id_twice_in_a_group_the_first_is_recorded(database: Databa
         *(KnownCommand, KnownCommand, inbox.Leased),
     ]
     assert known[2:4] == [
-        KnownCommand(True, "hash", None),
-        KnownCommand(False, "hash", None),
+        KnownCommand(True, "hash", b"{}", None),
+        KnownCommand(False, "hash", b"{}", None),
     ]
 
 
@@ -134,9 +134,9 @@ async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Dat
 
     assert groups == [5]
     assert known[1:4] == [
-        KnownCommand(True, "hash", None),
-        KnownCommand(False, "hash", b"reply"),
-        KnownCommand(True, None, None),
+        KnownCommand(True, "hash", b"{}", None),
+        KnownCommand(False, "hash", b"", b"reply"),
+        KnownCommand(True, None, b"", None),
     ]
     assert isinstance(known[0], inbox.Leased)
     assert isinstance(known[4], inbox.Leased)
@@ -155,8 +155,8 @@ async def test_a_request_that_was_refused_is_left_out_by_a_group_after_its_comma
 
     (redelivered, beside), groups = await record(database, second, arriving(uuid4(), "message"))
 
-    assert refused == KnownCommand(False, "hash", None)
-    assert redelivered == KnownCommand(True, None, None)
+    assert refused == KnownCommand(False, "hash", b"{}", None)
+    assert redelivered == KnownCommand(True, None, b"", None)
     assert isinstance(beside, inbox.Leased)
     assert groups == [2]
 
@@ -189,6 +189,9 @@ async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
     assert isinstance(outcomes[0], inbox.Leased)
     assert isinstance(outcomes[1], asyncio.CancelledError)
     assert isinstance(outcomes[2], inbox.Leased)
+
+
+FINISHING = finishing(frozenset())
 
 
 async def finish(database: Database, *commands: inbox.Leased) -> list[BaseException | None]:

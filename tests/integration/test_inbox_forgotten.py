@@ -119,8 +119,8 @@ async def test_a_request_that_was_refused_does_not_begin_a_command_that_was_forg
     late = [await accept(database, arriving(command_id, name)) for name in ("second", "third")]
     new = await accept(database, arriving(command_id, "new"))
 
-    assert refused == [KnownCommand(is_redelivery=False, body_hash="hash", reply=None)] * 3
-    assert late == [KnownCommand(is_redelivery=True, body_hash=None, reply=None)] * 2
+    assert refused == [KnownCommand(False, "hash", b"{}", None)] * 3
+    assert late == [KnownCommand(True, None, b"", None)] * 2
     assert isinstance(new, inbox.Leased)
     assert await notes(database, command_id) == ["refused:second", "refused:third", "first"]
     await finish(database, new, b"{}")
@@ -134,7 +134,7 @@ async def test_what_is_refused_of_a_final_command_is_not_noted(database: Databas
 
     second = await accept(database, arriving(command_id, "second"))
 
-    assert second == KnownCommand(is_redelivery=False, body_hash="hash", reply=b"{}")
+    assert second == KnownCommand(False, "hash", b"", b"{}")
     assert await notes(database, command_id) == []
 
 
@@ -168,7 +168,7 @@ async def test_every_request_that_is_refused_while_a_command_is_being_forgotten_
     late = [await accept(database, arriving(command_id, name)) for name in ("second", "third")]
 
     assert begun
-    assert late == [KnownCommand(is_redelivery=True, body_hash=None, reply=None)] * 2
+    assert late == [KnownCommand(True, None, b"", None)] * 2
 
 
 async def notes(database: Database, command_id: UUID) -> list[str]:

@@ -46,7 +46,7 @@ async def refuse(
     command = _arriving(operation, principal, command_id, message_id)
     async with database.transaction() as connection:
         known = await inbox_acceptance.accept(connection, command, None, lease=True)
-    assert known == KnownCommand(is_redelivery=False, body_hash=None, reply=None)
+    assert known == KnownCommand(False, None, b"{}", None)
 
 
 def _arriving(

@@ -267,6 +267,29 @@ async def test_in_a_year_a_key_is_still_answered_as_it_was(
     assert desk.core.executed == {sent.data["transaction_id"]: 1}
 
 
+async def test_after_the_lookup_key_was_replaced_a_key_is_still_answered_as_it_was(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    mine = customers[0]
+    accepted, refused = new_key(), new_key()
+    sent = await send(mine, accepted)
+    refusal = await send(mine, refused, external_account_id="ext_none")
+    await desk.database.execute(
+        "UPDATE inbox SET body_hash = encode('gone:', 'hex') || right(body_hash, 64)"
+    )
+
+    replayed = await send(mine, accepted)
+    refused_again = await send(mine, refused, external_account_id="ext_none")
+    reused = [await send(mine, key, amount=11) for key in (accepted, refused)]
+
+    assert replayed.is_replayed
+    assert replayed.raw == sent.raw
+    assert refused_again.is_replayed
+    assert refused_again.code == refusal.code == "external_account_not_linked"
+    assert [answer.code for answer in reused] == ["idempotency_key_reused"] * 2
+    assert desk.core.executed == {sent.data["transaction_id"]: 1}
+
+
 async def _a_year_later(desk: Desk) -> None:
     """What was done so far was done a year ago, and what is not kept for ever was cleared away."""
     database = open_database(desk.office.environment.database_urls["payments"], "housekeeping")
