@@ -190,6 +190,7 @@ def _email(value: str, info: ValidationInfo) -> str:
 
     What an earlier release accepted is read with more than 64 characters before the `@` too (RFC 5321, 4.5.3.1.1).
     """
+    value = value.strip()
     if "\r" in value or "\n" in value:
         raise ValueError("an e-mail address is one line")
     if "<" in value:
@@ -198,7 +199,7 @@ def _email(value: str, info: ValidationInfo) -> str:
 
     try:
         address = email_validator.validate_email(
-            value.strip(), check_deliverability=False, strict=not _is_accepted(info)
+            value, check_deliverability=False, strict=not _is_accepted(info)
         )
     except email_validator.EmailNotValidError as error:
         raise ValueError(f"not an e-mail address: {error}") from None
