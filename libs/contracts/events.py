@@ -61,7 +61,7 @@ EVENT_TYPES: dict[str, EventType] = {
                 "created": "A partner has onboarded a business; its verification may go on.",
                 "updated": "A business was changed, or its application was canceled.",
                 "approved": "The business is approved: its account is opened and its external bank account linked.",
-                "denied": "Verification has denied the business; it gets no account.",
+                "denied": "Verification has denied the business: it gets no account, and keeps one that it has.",
                 "pending_review": "A person at the identity provider is looking at the business.",
                 "documents_required": "Verification needs documents or corrections: `issues` says which.",
             },

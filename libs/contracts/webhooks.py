@@ -45,8 +45,8 @@ SubscriptionUpdate = sparse("SubscriptionUpdate", ChangeableFields)
 
 class CreateSubscription(SubscriptionFields, Command):
     """Subscribe a callback URL to events. It gets the events recorded from now on, each signed with the subscription's
-    own secret: ask for that next. A customer gets its own events, a partner those of all its customers; each can have
-    50 subscriptions.
+    own secret: ask for that next. A customer gets its own events, a partner those of all its customers; events about a
+    subscription, `webhook_subscription.*`, go to its owner alone. Each can have 50 subscriptions.
     """
 
 

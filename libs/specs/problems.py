@@ -277,7 +277,8 @@ def _problem_schema(error: type[e.BanksideError]) -> Schema:
         "code": {**_TEXT, "const": error.code, "description": "What programs decide by."},
         "request_id": {
             **_TEXT,
-            "description": "The `X-Request-Id` of this answer: name it when you ask for help.",
+            "description": "The `X-Request-Id` of this answer or, in an error that is repeated, of the first request:"
+            " name it when you ask for help.",
         },
     }
     return {
