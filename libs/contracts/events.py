@@ -71,7 +71,7 @@ EVENT_TYPES: dict[str, EventType] = {
             "onboarding",
             customer_views.PersonEventData,
             {
-                "created": "A person of a business was recorded.",
+                "created": "A person of a business was recorded; `person.updated` tells its verdict.",
                 "updated": "A person's data or status was changed.",
             },
         ),

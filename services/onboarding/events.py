@@ -30,10 +30,16 @@ def of_creation(file: CustomerFile) -> list[Event]:
     ]
 
 
-def of_opening(file: CustomerFile) -> list[Event]:
-    """The events by which a customer is approved; `file` as it is after the transaction's changes."""
+def of_opening(file: CustomerFile, *, leaves_pending: bool) -> list[Event]:
+    """The events by which a customer is approved; `file` as it is after the transaction's changes.
+
+    Args:
+        leaves_pending: it is its onboarding that approves it, and nothing has told of its persons' verdicts before.
+    """
+    persons = file.persons if leaves_pending else ()
     return [
         _customer_event("customer.approved", file),
+        *(_person_event("person.updated", person, person.sequence) for person in persons),
         *(
             _external_account_event("external_account.created", account, account.sequence)
             for account in file.external_accounts

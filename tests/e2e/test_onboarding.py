@@ -29,7 +29,7 @@ TOLD = {
     "pending_review": "customer.pending_review",
     "awaiting_documents": "customer.documents_required",
 }
-BORN = Counter({"customer.created": 1, "person.created": 2})
+BORN = Counter({"customer.created": 1, "person.created": 2, "person.updated": 2})
 
 
 async def test_an_approved_business_has_its_account_at_once(live: Live) -> None:

@@ -119,9 +119,9 @@ async def test_a_person_is_updated_likewise(live: Live) -> None:
 
     async def told() -> bool:
         events = await live.events.of(data["business"]["customer_id"])
-        return [e["data"]["last_name"] for e in events if e["type"] == "person.updated"] == [
-            "Byron"
-        ]
+        of_person = [e["data"] for e in events if e["type"] == "person.updated"]
+        names = [each["last_name"] for each in of_person if each["customer_id"] == person_id]
+        return names == [data["persons"][0]["last_name"], "Byron"]
 
     await eventually("person.updated", told)
 

@@ -35,6 +35,7 @@ ONBOARDED = Counter(
         "customer.created": 1,
         "customer.approved": 1,
         "person.created": 2,
+        "person.updated": 2,
         "external_account.created": 1,
         "account.opened": 1,
     }

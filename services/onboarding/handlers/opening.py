@@ -11,6 +11,7 @@ from uuid import UUID
 
 import structlog
 
+from libs.contracts.customers import CustomerStatus
 from libs.handling.commands import Drive
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
@@ -160,6 +161,7 @@ class Opening:
             OPEN,
             Opened(
                 advance=advance,
+                leaves_pending=file.customer.status is CustomerStatus.PENDING,
                 core_id=business_id,
                 persons={
                     person.person_id: core_id

@@ -47,7 +47,9 @@ class Parts:
         *,
         refused_by_provider: bool = False,
     ) -> None:
-        """Move the customer, whose row is locked, to `status`, and record the event that tells so."""
+        """Move the customer, whose row is locked, to `status`, and record the event that tells so. Of one that leaves
+        `pending` the verdicts on its persons are told, too: until then they were stored without events.
+        """
         assert states.may_follow(file.customer.status, status)
         customer = file.customer
         await self.store.customers.set_status(
@@ -56,3 +58,7 @@ class Parts:
         if status in states.FINAL:
             await ein_holds.release(connection, customer.tenant, customer.customer_id)
         await self.events.of_customer(connection, states.EVENTS[status], customer)
+        if customer.status is CustomerStatus.PENDING:
+            for person in file.persons:
+                if person.status is not CustomerStatus.PENDING:
+                    await self.events.of_person(connection, "person.updated", person)

@@ -146,9 +146,14 @@ class UpdatePersonHandler:
         """A provider may have given the person another identity by the change, or when it was taken back."""
         if said.identity_id == identity_id_of(person.verification):
             return
+        parts, tenant, customer_id = self._parts, person.tenant, person.customer_id
         async with drive.transaction() as connection:
-            await self._parts.locked_file(connection, person.tenant, person.customer_id)
-            await self._parts.store.persons.set_verification(connection, person, said)
+            await parts.locked_file(connection, tenant, customer_id)
+            await parts.store.persons.set_verification(connection, person, said)
+            if said.status is not person.status:
+                file = await parts.locked_file(connection, tenant, customer_id)
+                now = file.person(person.person_id)
+                await parts.events.of_person(connection, "person.updated", now)
             await _ask_about(connection, drive, person)
 
     async def _record(

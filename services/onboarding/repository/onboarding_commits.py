@@ -77,9 +77,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What core banking gave of a customer: ids of its persons by ours."""
+    """What core banking gave of a customer: ids of its persons by ours.
+
+    Args:
+        leaves_pending: the customer was pending until now.
+    """
 
     advance: Advance
+    leaves_pending: bool
     core_id: str
     persons: Mapping[UUID, str]
     draft_id: UUID
@@ -166,7 +171,8 @@ _OPEN = """
         WHERE c.tenant = asked.tenant AND c.customer_id = asked.customer_id AND c.status = ANY($11::text[])
         RETURNING asked.*
     ), person AS (
-        UPDATE persons p SET core_id = a.core_id
+        UPDATE persons p SET core_id = a.core_id,
+            sequence = p.sequence + (p.customer_id = ANY($12::uuid[]))::integer
         FROM (
             SELECT * FROM unnest($8::text[], $9::uuid[], $10::text[]) AS a (tenant, person_id, core_id)
             LIMIT cardinality($8)
@@ -320,6 +326,7 @@ async def _open(
         [person_id for _, person_id, _ in persons],
         [core_id for _, _, core_id in persons],
         _MAY_BE_APPROVED,
+        [opened.customer_id for opened in wanted if opened.leaves_pending],
     )
     assert len(rows) == len(leading), "a customer is approved once, with an account of its own"
     found = await customer_files.read(connection, [name.customer_id for name in names])
@@ -328,7 +335,9 @@ async def _open(
         [
             _caused(event, held.command)
             for held in leading
-            for event in events.of_opening(found[held.value.advance.saga.customer_id].file)
+            for event in events.of_opening(
+                found[held.value.customer_id].file, leaves_pending=held.value.leaves_pending
+            )
         ],
     )
     return {held.command_id: found[held.value.advance.saga.customer_id].file for held in leading}

@@ -22,6 +22,7 @@ from libs.contracts.principal import Family, Principal
 from tests.integration.onboarding.desk import (
     DENIED,
     DOCUMENTS,
+    GOOD,
     REVIEW,
     Desk,
     application,
@@ -63,6 +64,8 @@ async def test_a_good_application_is_approved_with_an_account_at_once(desk: Desk
         "external_account.created",
         "person.created",
         "person.created",
+        "person.updated",
+        "person.updated",
     ]
 
 
@@ -111,7 +114,30 @@ async def test_an_application_that_is_not_approved_says_so_and_opens_nothing(
     person_id = result["persons"][0]["customer_id"]
     assert issue["person_id"] == (person_id if whose == "person" else None)
     await desk.until_quiet()
-    assert desk.types_of(customer_id) == sorted(["customer.created", "person.created", event])
+    assert desk.types_of(customer_id) == sorted(
+        ["customer.created", "person.created", "person.updated", event]
+    )
+
+
+@pytest.mark.parametrize("ending", [GOOD, DENIED, REVIEW, DOCUMENTS])
+async def test_the_newest_event_of_each_person_has_its_verdict(desk: Desk, ending: str) -> None:
+    persons = [person(tin=tax_number(ending)), person(controller=False, ownership_percentage=10)]
+
+    result = await desk.onboard(application(persons=persons))
+
+    seen = await desk.customer(result["business"]["customer_id"])
+    await desk.until_quiet()
+    ids = {one["customer_id"] for one in result["persons"]}
+    told = sorted(
+        (event for event in desk.events if event["resource_id"] in ids),
+        key=lambda event: event["sequence"],
+    )
+    assert [event["sequence"] for event in told] == [1, 1, 2, 2]
+    assert {event["type"] for event in told[:2]} == {"person.created"}
+    assert {event["type"] for event in told[2:]} == {"person.updated"}
+    newest = {event["resource_id"]: event["data"]["status"] for event in told}
+    assert newest == {one["customer_id"]: one["status"] for one in seen["persons"]}
+    assert "pending" not in newest.values()
 
 
 @pytest.mark.parametrize("ending", [REVIEW, DOCUMENTS])

@@ -5,6 +5,7 @@ The handlers run in the test's own process over the real database and the fake o
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,7 @@ async def test_validation_that_takes_time_decides_by_the_feed(bench: Bench) -> N
     await bench.carry_out(
         table.ONBOARD_CUSTOMER, application(business=business(ein=tax_number(REVIEW)))
     )
-    before = await bench.status()
+    before, first = await bench.status(), await bench.events()
     cursor = await bench.follow(FeedCursor(0))
     (entity,) = bench.truth("entity")
     store = bench.running.bank.store
@@ -191,8 +192,8 @@ async def test_validation_that_takes_time_decides_by_the_feed(bench: Bench) -> N
 
     assert (before, await bench.status()) == ("pending_review", "approved")
     assert len(bench.truth("account")) == 1
-    told = await bench.events()
-    assert (told.count("customer.approved"), told.count("person.updated")) == (1, 1)
+    told = Counter(await bench.events()) - Counter(first)
+    assert (told["customer.approved"], told["person.updated"]) == (1, 1)
 
 
 async def test_updates_that_are_stopped_everywhere_are_made_once(bench: Bench) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -291,3 +292,24 @@ async def test_a_change_that_has_begun_is_driven_to_its_end_though_the_customer_
     assert await held(handling) == [], "its EIN stays free"
     new = Counter(await handling.events()) - Counter(told)
     assert new == Counter(events)
+
+
+async def test_an_identity_of_another_status_that_a_refused_change_leaves_is_told(
+    handling: Handling,
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    before = await handling.events()
+    person_id = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant")
+    known = handling.bank.identities[await handling.identity_of("person")]
+    left = msgspec.structs.replace(known, identity_id="idn_other", status=Status.PENDING_REVIEW)
+    handling.bank.answers["update"] += [Accepted(known), Accepted(left)]
+    handling.bank.answers["update_customer"] += [Refused(Reason.PROVIDER_REFUSED, "no")]
+    change = UpdatePerson.model_validate({"person_id": str(person_id), "last_name": "After"})
+    update = await handling.accept(table.UPDATE_PERSON.name)
+    await handling.order(update)
+
+    with pytest.raises(ProviderRefused):
+        await handling.drive(update, change)
+
+    told = Counter(await handling.events()) - Counter(before)
+    assert told == Counter({"person.updated": 1})

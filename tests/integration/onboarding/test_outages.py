@@ -55,6 +55,7 @@ async def assert_onboarded_once(desk: Desk, customer_id: str) -> None:
         "customer.created",
         "external_account.created",
         "person.created",
+        "person.updated",
     ]
 
 
@@ -305,4 +306,5 @@ async def test_an_update_of_a_customer_that_is_still_being_onboarded_waits_for_t
         "customer.updated",
         "external_account.created",
         "person.created",
+        "person.updated",
     ]
