@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from libs.persistence import key_checks
 from libs.persistence.engine import Database
 from libs.persistence.retries import until_available
@@ -22,15 +20,10 @@ async def require_known_keys(database: Database, settings: MessagingSettings) ->
 
 
 async def _note_keys(database: Database, settings: MessagingSettings) -> None:
-    rings: Mapping[str, Mapping[str, bytes]] = settings.check_values()
+    rings = settings.check_values()
     async with database.transaction() as connection:
-        sentences = [
-            _sentence(settings, ring, key_id)
-            for ring, check_values in sorted(rings.items())
-            for key_id in await key_checks.note(connection, ring, check_values)
-        ]
-        if sentences:
-            raise Misconfigured(*sentences)
+        if others := await key_checks.note(connection, rings):
+            raise Misconfigured(*(_sentence(settings, ring, key_id) for ring, key_id in others))
 
 
 def _sentence(settings: MessagingSettings, ring: str, key_id: str) -> str:

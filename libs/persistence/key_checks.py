@@ -8,29 +8,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import key_check as table
 
 _NOTE = insert(table).on_conflict_do_nothing()
-_NOTED = select(table.c.key_id, table.c.check_value).where(table.c.ring == bindparam("of_ring"))
+_NOTED = select(table.c.ring, table.c.key_id, table.c.check_value)
 
 
 async def note(
-    connection: AsyncConnection, ring: str, check_values: Mapping[str, bytes]
-) -> Sequence[str]:
-    """Note the keys of a ring whose ids are new; the ids under which other keys are noted.
+    connection: AsyncConnection, rings: Mapping[str, Mapping[str, bytes]]
+) -> Sequence[tuple[str, str]]:
+    """Note the keys whose ids are new; the rings and ids under which other keys are noted.
 
     Of processes that start at once with different keys under one id, the others wait for the first one's transaction.
+
+    Args:
+        rings: the check values by ring and key id.
     """
-    values = [
-        {"ring": ring, "key_id": key_id, "check_value": value}
+    given = {
+        (ring, key_id): value
+        for ring, check_values in sorted(rings.items())
         for key_id, value in sorted(check_values.items())
-    ]
-    await connection.execute(_NOTE, values)
-    noted = {
-        row.key_id: row.check_value for row in await connection.execute(_NOTED, {"of_ring": ring})
     }
-    return [key_id for key_id, value in check_values.items() if noted[key_id] != value]
+    noted = await _noted(connection)
+    if new := given.keys() - noted.keys():
+        rows = [
+            {"ring": ring, "key_id": key_id, "check_value": given[ring, key_id]}
+            for ring, key_id in sorted(new)
+        ]
+        await connection.execute(_NOTE, rows)
+        noted = await _noted(connection)
+    return [name for name, value in given.items() if noted[name] != value]
+
+
+async def _noted(connection: AsyncConnection) -> Mapping[tuple[str, str], bytes]:
+    return {(row.ring, row.key_id): row.check_value for row in await connection.execute(_NOTED)}
