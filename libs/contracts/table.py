@@ -4,6 +4,8 @@ read it.
 What the gateway answers itself is in `gateway_table.py`, which no other service needs.
 """
 
+from functools import cache
+
 from libs.contracts import (
     ledger_read_operations,
     onboarding_operations,
@@ -71,6 +73,7 @@ FAMILY_SCOPES: dict[Family, frozenset[Scope]] = {
 """What a key of each family may do unless it was made with fewer scopes: the scopes of the family's rows."""
 
 
+@cache
 def operations_of(service: str) -> tuple[Operation, ...]:
     return tuple(operation for operation in OPERATIONS if operation.service == service)
 

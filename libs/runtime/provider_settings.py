@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from types import new_class
 from typing import Self
 
@@ -25,7 +26,13 @@ class ProviderSettings(ServiceSettings):
         """This class, and a subclass of the settings of each company that the environment chooses."""
         if cls._company_settings():
             return cls
-        models = [settings_for(company, roles) for company, roles in cls.chosen().items()]
+        return cls._with(tuple((company, tuple(roles)) for company, roles in cls.chosen().items()))
+
+    @classmethod
+    @cache
+    def _with(cls, chosen: tuple[tuple[Company, tuple[Role, ...]], ...]) -> type[Self]:
+        """Made once, since Pydantic takes some ms for it."""
+        models = [settings_for(company, roles) for company, roles in chosen]
         return new_class(cls.__name__, (cls, *models))
 
     @classmethod
