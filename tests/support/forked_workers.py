@@ -17,6 +17,8 @@ nothing that is computed at import may depend on it.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 import shlex
 import signal
@@ -33,6 +35,7 @@ from typing import Any
 import pytest
 
 from libs.runtime.processes import die_with_parent
+from tests.support.api import operator_interface, public_interface
 
 ROOT = Path(__file__).resolve().parents[2]
 STAND_IN = Path(__file__).with_name("worker_stand_in.py")
@@ -77,6 +80,15 @@ def _import_tests(arguments: Sequence[str]) -> None:
         pytest.main([*arguments, "-n0", "--collect-only", "-qq", "-o", f"cache_dir={cache}"])
 
 
+def _make_documents() -> None:
+    """Make the documents of the interface, which take 0.4 s, where tests were imported that check answers by them."""
+    if "tests.support.live" in sys.modules:
+        with contextlib.suppress(Exception):  # each worker tells of it by its tests
+            public_interface()
+            operator_interface()
+            gc.freeze()
+
+
 def _be_template(listener: socket.socket) -> str:
     """Fork a worker for each stand-in that connects, until the run's pytest ends.
 
@@ -104,6 +116,7 @@ if __name__ == "__main__":
     # Ctrl-C is for the run's pytest, with which this process ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _import_tests(sys.argv[2:])
+    _make_documents()
     code = _be_template(socket.socket(fileno=int(sys.argv[1])))
     sys.argv = ["-c"]
     main = sys.modules["__main__"] = types.ModuleType("__main__")
