@@ -1,7 +1,7 @@
 """The `bankside` command line.
 
 Commands are imported when they are called, so that the command starts quickly. Services add their operators' commands
-as entry points of the group `OPERATORS`.
+as entry points of the group `OPERATORS` in pyproject.toml.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import errno
 import io
 import logging
 import sys
-from importlib.metadata import entry_points, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, distribution, version
 from itertools import takewhile
 
 from cyclopts import App, CycloptsError
@@ -118,12 +118,21 @@ def make_app(arguments: list[str]) -> App:
     )
     for name, place, line in COMMANDS:
         app.command(place, name=name, help=line if listed else None)
-    for entry in sorted(entry_points(group=OPERATORS)):
+    for entry in _of_services():
         service = entry.value.split(".")[1].replace("_", " ")
         app.command(
             entry.value, name=entry.name, help=f"For operators of {service}." if listed else None
         )
     return app
+
+
+def _of_services() -> list[EntryPoint]:
+    """Those of this distribution: to look through each that is installed takes half as long as a command."""
+    try:
+        own = distribution("bankside").entry_points
+    except PackageNotFoundError:  # of a checkout that was never installed
+        return []
+    return sorted(own.select(group=OPERATORS))
 
 
 def _silence_libraries() -> None:

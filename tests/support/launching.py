@@ -242,6 +242,8 @@ def _be_branch(branch: _Branch) -> socket.socket:
     """
     if branch.module.startswith("services."):
         _load_service(branch.module)
+    elif branch.module == "libs.cli":
+        _load_commands()
     elif branch.module in OF_TESTS:
         runpy.run_module(branch.module)
         _build_validators(OF_TESTS[branch.module])
@@ -277,6 +279,14 @@ def _be_nursery(connection: socket.socket) -> Program | None:
             lines.write(answer.encode() + b"\n")
             lines.flush()
     return None
+
+
+def _load_commands() -> None:
+    """All of `bankside`: each process of it would load its own one."""
+    from libs.cli.cli import COMMANDS  # noqa: PLC0415 - loaded already, and not by every process that starts others
+
+    for _, place, _ in COMMANDS:
+        importlib.import_module(place.partition(":")[0])
 
 
 def _load_service(module: str) -> None:
