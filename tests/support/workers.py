@@ -13,6 +13,12 @@ SAME_WORKER = (
     ("contract/test_generated_clients.py",),
     ("e2e/at_increase",),
     ("e2e/console",),
+    (
+        "e2e/test_command_line.py",
+        "e2e/test_command_line_wheel.py",
+        "e2e/test_request_log.py",
+        "e2e/test_schemathesis.py",
+    ),
     ("e2e/ledger",),
     ("e2e/webhooks",),
     ("e2e/wires",),
