@@ -29,24 +29,17 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NoReturn, Protocol
 
 import argon2.profiles
-from aiohttp import web
-from pydantic import SecretStr
 
-from libs.contracts.gateway_table import OPERATOR_OPERATIONS
-from libs.contracts.model import build_validators
-from libs.contracts.operation import Operation
-from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
-from libs.providers.companies import Company, NoAdapters, composition
 from libs.runtime.processes import die_with_parent
-from libs.tls import client_context
 from tests.support.forked_children import fork_copies_of
 from tests.support.known_types import know_arrays
+from tests.support.loaded_programs import load
 from tests.support.run_server import connection_to
 
 USED_BY_ALL = (
@@ -64,15 +57,12 @@ USED_BY_ALL = (
     "encodings.idna",
     "fpdf",
     "holidays.countries.united_states",
+    "increase.resources",
+    "phonenumbers.data.region_US",
     "sqlalchemy.dialects.postgresql.asyncpg",
     "uvloop",
 )
 """Nothing in which a service defines metrics: they would show in all the others."""
-OF_TESTS = {
-    "tests.integration.replica": operations_of("onboarding"),
-    "tests.support.increase_bank": (),
-}
-"""Programs of tests alone that are loaded before they are forked, each with the operations that it takes."""
 GRACE_SECONDS = 1.0
 """How long the trunk stays without a worker."""
 
@@ -240,13 +230,7 @@ def _be_branch(branch: _Branch) -> socket.socket:
 
     Returns the connection, in the nursery.
     """
-    if branch.module.startswith("services."):
-        _load_service(branch.module)
-    elif branch.module == "libs.cli":
-        _load_commands()
-    elif branch.module in OF_TESTS:
-        runpy.run_module(branch.module)
-        _build_validators(OF_TESTS[branch.module])
+    load(branch.module)
     gc.freeze()
     dies_with_us = die_with_parent(signal.SIGKILL)
     with branch.listener:
@@ -279,79 +263,6 @@ def _be_nursery(connection: socket.socket) -> Program | None:
             lines.write(answer.encode() + b"\n")
             lines.flush()
     return None
-
-
-def _load_commands() -> None:
-    """All of `bankside`: each process of it would load its own one."""
-    from libs.cli.cli import COMMANDS  # noqa: PLC0415 - loaded already, and not by every process that starts others
-
-    for _, place, _ in COMMANDS:
-        importlib.import_module(place.partition(":")[0])
-
-
-def _load_service(module: str) -> None:
-    """Load the service with its providers' adapters, and make what each process of it would make after it was forked:
-    its settings' class, the validators of its operations, the patterns of its routes, and the authorities of TLS.
-    """
-    runpy.run_module(module)  # not as `__main__`: it imports what it runs, and runs nothing
-    importlib.import_module(f"{module}.settings").Settings.complete()
-    for company in Company:
-        with contextlib.suppress(NoAdapters):
-            composition(f"{module}.adapters", company)
-    service = module.removeprefix("services.")
-    served = (*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS)
-    _build_validators(served if service == "gateway" else operations_of(service))
-    match service:
-        case "gateway":
-            _know_routes(row.path for row in served if row.path)
-        case "console":
-            client_context()
-            _know_routes(_pages_of_the_console())
-        case "provider_sandbox":
-            _compose_the_sandbox()
-        case "webhook_dispatcher":
-            _read_authorities_once()
-
-
-def _build_validators(rows: Iterable[Operation]) -> None:
-    for row in rows:
-        build_validators((row.command, row.reply))
-
-
-def _know_routes(paths: Iterable[str]) -> None:
-    """Have `re` keep the patterns that aiohttp makes of them."""
-    router = web.UrlDispatcher()
-    for path in paths:
-        router.add_resource(path)
-
-
-def _pages_of_the_console() -> Iterator[str]:
-    from services.console.application import SUBJECTS  # noqa: PLC0415 - no other program needs it
-    from services.console.sessions import CSV  # noqa: PLC0415
-
-    for _, group in SUBJECTS:
-        for subject in group:
-            yield from (subject.page.path, f"{subject.page.path}{CSV}")
-            yield from (detail.path for detail in subject.details)
-            yield from (action.path for action in subject.actions())
-
-
-def _compose_the_sandbox() -> None:
-    """For the patterns of its routes and the series of its metrics, of which it has many."""
-    from services.provider_sandbox.app import application  # noqa: PLC0415 - no other program needs it
-    from services.provider_sandbox.settings import Settings  # noqa: PLC0415
-
-    required = [name for name, field in Settings.model_fields.items() if field.is_required()]
-    secrets: dict[str, Any] = {name: SecretStr(name) for name in required}
-    no_database: Any = None
-    application(no_database, Settings.model_construct(**secrets))
-
-
-def _read_authorities_once() -> None:
-    from services.webhook_dispatcher.adapters import dialing  # noqa: PLC0415 - no other program needs it
-
-    dialing.system_context = functools.cache(dialing.system_context)
-    dialing.system_context()
 
 
 def _exit_code(pid: int, codes: dict[int, int]) -> int | None:
