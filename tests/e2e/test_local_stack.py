@@ -12,8 +12,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 import asyncpg
 import pytest
@@ -24,6 +25,7 @@ from deploy.local.state import LocalState
 from libs.client.errors import OperatorError
 from libs.runtime.processes import ProcessIdentity, end_processes
 from libs.runtime.supervision_state import ChildState, SupervisorStatus
+from tests.support.command_line import Finished, run_bankside
 from tests.support.pace import pace
 from tests.support.people import application
 from tests.support.ports import free_ports
@@ -64,27 +66,23 @@ class LocalStack:
         )
 
     def run_here(self, command: str) -> tuple[int, str]:
-        """Likewise in this process, without the time to load an interpreter: the exit code and what is shown."""
-        with contextlib.redirect_stdout(io.StringIO()) as shown:
+        """Likewise in this process, and the `bankside` that it calls is forked, without the time to load interpreters:
+        the exit code and what is shown.
+        """
+        with (
+            contextlib.redirect_stdout(io.StringIO()) as shown,
+            patch("deploy.local.keys.subprocess.run", forked_bankside),
+        ):
             code = run(command, LocalState(self.folder / ".local"))
         return code, shown.getvalue()
 
-    def onboard(self) -> subprocess.CompletedProcess[str]:
+    def onboard(self) -> Finished:
         """One signed onboarding, by the command line."""
         body = self.folder / "application.json"
         body.write_text(json.dumps(application()))
-        return subprocess.run(
-            [
-                str(Path(sys.executable).with_name("bankside")),
-                *("call", "POST", "/partner/reseller/customers", "--data", f"@{body}"),
-            ],
-            cwd=self.folder,
-            env={k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")},
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
+        call = ("call", "POST", "/partner/reseller/customers", "--data", f"@{body}")
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
+        return asyncio.run(run_bankside(call, environment, folder=self.folder))
 
     def processes(self) -> Mapping[str, ProcessIdentity]:
         """What runs now, by name."""
@@ -112,6 +110,15 @@ class LocalStack:
             now[name].process not in {None, before[name]} and now[name].state is ChildState.READY
             for name in names
         )
+
+
+def forked_bankside(
+    command: Sequence[str], *, cwd: Path, env: Mapping[str, str], **_: object
+) -> subprocess.CompletedProcess[str]:
+    program, *arguments = command
+    assert Path(program).name == "bankside"
+    done = asyncio.run(run_bankside(tuple(arguments), env, folder=cwd))
+    return subprocess.CompletedProcess(command, done.status, done.out, done.err)
 
 
 @pytest.fixture
@@ -179,7 +186,7 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     after = local_stack.processes()
     assert {name for name in before if before[name] != after[name]} == killed
     healed = local_stack.onboard()
-    assert healed.returncode == 0, healed.stdout + healed.stderr
+    assert healed.status == 0, healed.out + healed.err
 
     assert local_stack.run_here("down")[0] == 0
     assert not [name for name, process in after.items() if process.is_running()]
