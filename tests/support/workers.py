@@ -43,6 +43,7 @@ SAME_WORKER = (
     ),
     (
         "faults/test_crashes.py",
+        "faults/test_refusals.py",
         "faults/test_webhooks.py",
         "faults/test_wires.py",
         "faults/test_wires_crashes.py",
@@ -50,7 +51,6 @@ SAME_WORKER = (
     ("faults/test_forgotten_keys.py",),
     ("faults/test_increase.py",),
     ("faults/test_provider_faults.py",),
-    ("faults/test_refusals.py",),
     ("integration/gateway/test_gateway_broker.py",),
     ("integration/gateway/test_gateway_connections.py",),
     ("integration/gateway",),
@@ -76,7 +76,7 @@ SAME_WORKER = (
     ("upgrades",),
 )
 """Folders and modules whose tests share processes; the first that fits counts. Each takes at most a minute, so that no
-worker is the last for long.
+worker is the last for long; those of faults, which begin first, two.
 """
 
 
