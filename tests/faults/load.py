@@ -31,7 +31,7 @@ from tests.support.recorded_events import business_of
 from tests.support.subscribers import Subscriber, subscribed
 from tests.support.waiting import eventually
 
-WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 3, 2, 1
+WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 2, 1, 1
 PAUSE_SECONDS = 6.0
 """While nothing is about to fail; see `Load.in_flight`."""
 PAUSE_AFTER_FAILURE_SECONDS = 3.0
