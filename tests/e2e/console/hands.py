@@ -10,7 +10,15 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 import pyotp
-from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Dialog,
+    Page,
+    Request,
+    ViewportSize,
+)
 
 from deploy.console import logging_in
 from deploy.local.ports import LOOPBACK
@@ -22,6 +30,8 @@ PAGE_SECONDS = 15.0
 """For a page to show what is waited for, on a quiet machine."""
 STEP_SECONDS = 30
 """Of a TOTP code."""
+TELEPHONE: ViewportSize = {"width": 360, "height": 740}
+DESK: ViewportSize = {"width": 1280, "height": 800}
 
 
 @dataclass

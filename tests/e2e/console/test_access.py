@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.async_api import ViewportSize
 
-from tests.e2e.console.hands import Seat
+from tests.e2e.console.hands import DESK, TELEPHONE, Seat
 from tests.support.live import Live
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -23,8 +22,6 @@ FINDINGS = (Path(__file__).parent / "findings.js").read_text()
 """A function that returns what of a page is not as it must be, each with a sentence."""
 COLOURS: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 """Styles of a page alone depend on them, and on the width."""
-TELEPHONE: ViewportSize = {"width": 360, "height": 740}
-DESK: ViewportSize = {"width": 1280, "height": 800}
 MOST_TABS = 120
 
 
@@ -64,9 +61,8 @@ async def tab_to(seat: Seat, selector: str) -> None:
 
 
 async def test_a_key_is_rotated_by_keyboard_alone(admin: Seat, live: Live) -> None:
-    made = await live.stack.command("keys", "create", "--family", "partner", "--tenant", "typed")
-    key, page = made["subscription_key"], admin.page
-    await admin.opened(f"/keys/{key}")
+    key, page = await live.stack.new_key("partner", "--tenant", "typed"), admin.page
+    await admin.opened(f"/keys/{key.subscription_key}")
 
     await tab_to(admin, ".skip")
     await page.keyboard.press("Enter")
@@ -79,4 +75,4 @@ async def test_a_key_is_rotated_by_keyboard_alone(admin: Seat, live: Live) -> No
     await page.keyboard.press("Enter")
     await page.locator("#go-on").wait_for()
 
-    assert await admin.fact("Secret") not in {"", made["secret"]}
+    assert await admin.fact("Secret") not in {"", key.secret}

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.e2e.console.hands import Seat
+from tests.e2e.console.hands import DESK, Seat
 from tests.e2e.console.happenings import DISPATCHER, refused_text
 from tests.e2e.wires.hands import new_sender
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
@@ -71,8 +71,7 @@ async def test_what_receivers_answer_and_operators_type_is_shown_as_text(
         one = f"/subscriptions/{subscriber.subscription_id}"
         await is_text(admin, one)
         await is_text(admin, f"{one}/deliveries/{deliveries[0]['delivery_id']}", HOSTILE)
-    made = await live.stack.command("keys", "create", "--family", "partner", "--tenant", "quoted")
-    key = made["subscription_key"]
+    key = (await live.stack.new_key("partner", "--tenant", "quoted")).subscription_key
 
     await admin.opened(f"/keys/{key}")
     await admin.acts("Change networks", HOSTILE, add="<script>alert(5)</script>")
@@ -101,7 +100,7 @@ async def test_a_message_of_the_broker_is_shown_as_text(admin: Seat, live: Live)
     await admin.opened(path)
     width = await admin.page.evaluate("document.documentElement.scrollWidth")
     discard = await letter.get_by_role("link", name="Discard").bounding_box()
-    await admin.page.set_viewport_size({"width": 1280, "height": 800})
+    await admin.page.set_viewport_size(DESK)
     assert width == 780
     assert discard is not None
     assert discard["x"] + discard["width"] < 780

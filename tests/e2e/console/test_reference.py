@@ -13,24 +13,38 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route
 
 from libs.specs.reference.operations import Reference
-from tests.e2e.console.hands import PAGE_SECONDS, watch
+from tests.e2e.console.hands import DESK, PAGE_SECONDS, TELEPHONE, watch
 from tests.support.api import Api
 from tests.support.documents import openapi_document
-from tests.support.live import Live
+from tests.support.live import Deployment, Live
 from tests.support.pace import pace
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(live: Live, browser: Browser) -> AsyncIterator[Page]:
-    """Empty, and checked afterwards: nothing happened that the pages' policy forbids."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def window(deployment: Deployment, browser: Browser) -> AsyncIterator[tuple[Page, list[str]]]:
+    """One for all: a process of Chromium for each test would read the pages' scripts anew. With what went wrong."""
     wrong: list[str] = []
-    context = await browser.new_context(base_url=live.stack.base_url)
+    base_url = deployment.stack.base_url
+    context = await browser.new_context(base_url=base_url)
     context.set_default_timeout(1000 * PAGE_SECONDS * pace())
-    watch(context, live.stack.base_url, wrong)
-    yield await context.new_page()
+    watch(context, base_url, wrong)
+    yield await context.new_page(), wrong
     await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(window: tuple[Page, list[str]]) -> AsyncIterator[Page]:
+    """Empty, without anything that another test left, and checked afterwards: nothing happened that the pages' policy
+    forbids.
+    """
+    page, wrong = window
+    yield page
+    await page.unroute_all(behavior="wait")
+    await page.evaluate("localStorage.clear(); sessionStorage.clear()")
+    await page.goto("about:blank")
+    await page.set_viewport_size(DESK)
     assert wrong == []
 
 
@@ -187,7 +201,7 @@ async def test_the_language_of_examples_is_kept(page: Page) -> None:
 
 
 async def test_no_page_is_wider_than_a_telephone(page: Page) -> None:
-    await page.set_viewport_size({"width": 360, "height": 740})
+    await page.set_viewport_size(TELEPHONE)
 
     await page.goto("/docs")
     paths = await page.locator(".side a").evaluate_all("all => all.map((a) => a.pathname)")
@@ -195,4 +209,6 @@ async def test_no_page_is_wider_than_a_telephone(page: Page) -> None:
 
     for path in paths:
         await page.goto(path)
-        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, path
+        assert await page.evaluate("document.documentElement.scrollWidth") <= TELEPHONE["width"], (
+            path
+        )
