@@ -22,6 +22,8 @@ WIRE = "/customer/wire"
 WIRES = "/customer/wires"
 CONNECTIONS = 64
 """So many callers are waited for at the same time."""
+STATE_POLL_SECONDS = 0.15
+"""The bank takes two seconds to complete a wire, and each look takes 7 ms of processor time."""
 RATE = ("--wires-per-minute", "100000")
 
 
@@ -91,7 +93,8 @@ class Sender:
             assert found["state"] == state, found["state"]
             return found
 
-        return await eventually(f"{transaction_id} is {state}", reached)
+        what = f"{transaction_id} is {state}"
+        return await eventually(what, reached, poll_seconds=STATE_POLL_SECONDS)
 
     async def total(self, **filters: str) -> int:
         """How many wires the customer's list has."""
