@@ -1,4 +1,4 @@
-"""Hundreds of wires at once over one account: what there are funds for, and not one more."""
+"""More than a hundred wires at once over one account: what there are funds for, and not one more."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tests.e2e.wires.hands import Sender, new_sender
 from tests.support.live import Live
 from tests.support.people import new_key
 
-CROWD, FUNDED = 250, 150
-LOOK_SECONDS = 0.25
+CROWD, FUNDED = 160, 96
+LOOK_SECONDS = 0.15
 
 
 @contextlib.asynccontextmanager
