@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -9,6 +11,8 @@ import asyncpg
 from tests.support.infrastructure import Environment
 from tests.support.known_types import ELEMENTS, described
 
+ROOT = Path(__file__).parents[3]
+KNOWN_TO_ASYNCPG = {"text"}
 NOT_KNOWN = 199
 """The array of `json`: with it among the types, the server is asked about all."""
 
@@ -37,3 +41,16 @@ async def test_known_arrays_go_both_ways(environment: Environment) -> None:
 
     await connection.close()
     assert dict(came_back) == {"counts": [2], "amounts": [], "marks": [True]}
+
+
+def test_every_array_that_statements_of_services_name_is_known() -> None:
+    code = (
+        path.read_text()
+        for folder in ("libs", "services")
+        for path in (ROOT / folder).rglob("*.py")
+    )
+
+    named = {name for text in code for name in re.findall(r"::(\w+)\[\]", text)}
+
+    known = {name for _, *names in ELEMENTS.values() for name in names}
+    assert {"text", "uuid", "float8"} <= named <= known | KNOWN_TO_ASYNCPG
