@@ -109,10 +109,8 @@ async def run_engine(
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     before = gc.get_threshold()
-    gc.freeze()
     gc.set_threshold(*COLLECTOR)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
