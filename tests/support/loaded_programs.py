@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 from pydantic import SecretStr
 
+from libs.cli.services import settings_of_services
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.model import build_validators
 from libs.contracts.operation import Operation
@@ -38,11 +39,12 @@ def load(module: str) -> None:
 
 
 def _load_commands() -> None:
-    """All of `bankside`: each process of it would load its own one."""
+    """All of `bankside`, and the settings of all services, which take `bankside doctor` a third of a second."""
     from libs.cli.cli import COMMANDS  # noqa: PLC0415 - loaded already, and not by every process that starts others
 
     for _, place, _ in COMMANDS:
         importlib.import_module(place.partition(":")[0])
+    settings_of_services()
 
 
 def _load_service(module: str) -> None:
