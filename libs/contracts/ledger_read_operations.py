@@ -25,6 +25,7 @@ LIST_PARTNER_ACCOUNTS = Operation(
     scope=Scope.ACCOUNTS_READ,
     command=accounts.ListPartnerAccounts,
     reply=accounts.PartnerAccountList,
+    costly=True,
     message="Accounts found",
     errors=PROVIDER,
     summary="List every account of the partner's customers",

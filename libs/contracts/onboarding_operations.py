@@ -66,6 +66,7 @@ LIST_CUSTOMERS = Operation(
     command=customers.ListCustomers,
     reply=list[views.Customer],
     pagination=PageInfo,
+    costly=True,
     message="Customers found",
     summary="List customers, newest first",
     extension=True,
@@ -97,6 +98,7 @@ LIST_OWNED_ACCOUNTS = Operation(
     command=ownership.ListOwnedAccounts,
     asked_by=("ledger_read",),
     reply=ownership.OwnedAccounts,
+    costly=True,
     summary="The accounts of the principal",
 )
 FIND_EXTERNAL_ACCOUNT = Operation(

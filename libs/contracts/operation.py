@@ -87,6 +87,7 @@ class Operation(Generic[C, R]):
         errors: those of this operation, beside those that any of its kind may have (`libs.specs.problems`).
         pagination: of a list that is answered in pages, the type of `pagination` in the envelope.
         as_of_date: the envelope says of which day the data is.
+        costly: of a query that takes many times as much as another one: its service answers few of these at a time.
         method, path, scope: None for an internal query, which only services ask.
         role: of a row of the operator family, in place of a scope.
         for_console: of a row of the operator family without a role: a console calls it to log an operator in or out.
@@ -115,6 +116,7 @@ class Operation(Generic[C, R]):
     errors: tuple[type[BanksideError], ...] = ()
     pagination: type[Model] | None = None
     as_of_date: bool = False
+    costly: bool = False
     asked_by: tuple[str, ...] = ()
     changes: bool = False
     headers: tuple[tuple[str, str], ...] = ()

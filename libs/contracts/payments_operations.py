@@ -40,6 +40,7 @@ LIST_WIRES = Operation(
     command=wires.ListWires,
     reply=list[wires.Wire],
     pagination=PageInfo,
+    costly=True,
     message="Wires found",
     summary="List the customer's wires, newest first",
     extension=True,

@@ -203,6 +203,7 @@ LIST_DELIVERIES = _for_both_families(
     command=webhooks.ListDeliveries,
     reply=list[webhook_views.Delivery],
     pagination=PageInfo,
+    costly=True,
     message="Deliveries found",
     errors=(e.NotFound,),
     summary="List a subscription's deliveries, newest first",

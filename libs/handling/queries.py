@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
 import structlog
@@ -25,6 +25,7 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
 from libs.handling.answers import ANSWER_MARGIN_SECONDS
+from libs.handling.bulkhead import Bulkhead
 from libs.handling.handled import OK, conclude, note_handled, processing
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.handling.payloads import open_body, prepare, success
@@ -41,6 +42,11 @@ QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
 """Takes the principal, the query and the deadline (Unix seconds)."""
 
 DRAIN_SECONDS = 5.0
+COSTLY_AT_ONCE, COSTLY_OF_TENANT_AT_ONCE, COSTLY_WAITING = 4, 2, 60
+"""How many queries that the table calls costly run, and how many wait, half of them of one tenant at most: each uses a
+connection to the database for long, or thousands of a provider's requests. The other connections are for the commands
+and other queries of all. Beyond that one is answered 503.
+"""
 EXPIRED = "expired"
 """The outcome of a query that arrived after its deadline, and got no answer."""
 
@@ -62,6 +68,9 @@ class QueryAnswerer:
         self._handlers = handlers
         self._sealer = sealer
         self._replier = replier
+        self._costly = Bulkhead(
+            COSTLY_AT_ONCE, COSTLY_WAITING, at_once_of_tenant=COSTLY_OF_TENANT_AT_ONCE
+        )
         self._expired = LogThrottle()
 
     async def answer(self, envelope: Envelope, reply_to: str | None) -> None:
@@ -114,7 +123,7 @@ class QueryAnswerer:
             operation = self._rows[envelope.operation]
             command = open_body(operation, envelope.id, bytes(envelope.body), self._sealer)
             seconds = seconds_for(envelope.deadline - time.time())
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds), self._slot(operation, envelope.principal):
                 result = await self._handlers[operation.name](
                     envelope.principal, command, time.time() + seconds
                 )
@@ -122,6 +131,11 @@ class QueryAnswerer:
         except Exception as error:
             answered = answered_error(error, self._rows.get(envelope.operation))
             return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(answered))
+
+    def _slot(
+        self, operation: Operation, principal: Principal
+    ) -> AbstractAsyncContextManager[None]:
+        return self._costly.slot(principal.tenant) if operation.costly else nullcontext()
 
 
 def seconds_for(left: float) -> float:

@@ -11,16 +11,8 @@ from libs.contracts.errors import NotFound
 from libs.contracts.ownership import CustomerOwner
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.handling.bulkhead import Bulkhead
 from libs.handling.queries import QueryHandler
 from services.ledger_read.ports import Financial, Ownership
-
-LISTS_AT_ONCE = 4
-LISTS_OF_TENANT_AT_ONCE = 2
-LISTS_WAITING = 60
-"""How many partners' lists may wait: each may cost thousands of provider requests, and holds one of the consumer's 256
-slots. A tenant may have half of them. Beyond that a list is answered 503.
-"""
 
 
 class AccountQueries:
@@ -29,9 +21,6 @@ class AccountQueries:
     def __init__(self, ownership: Ownership, financial: Financial) -> None:
         self._ownership = ownership
         self._financial = financial
-        self._lists = Bulkhead(
-            LISTS_AT_ONCE, LISTS_WAITING, at_once_of_tenant=LISTS_OF_TENANT_AT_ONCE
-        )
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
@@ -67,9 +56,8 @@ class AccountQueries:
         self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
     ) -> Result:
         """The list's name is the partner's (interface §4)."""
-        async with self._lists.slot(principal.tenant):
-            ids = await self._ownership.account_ids(principal, deadline)
-            accounts = await self._financial.accounts(principal, ids, deadline)
+        ids = await self._ownership.account_ids(principal, deadline)
+        accounts = await self._financial.accounts(principal, ids, deadline)
         items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in accounts]
         return Result(
             contract.PartnerAccountList(name=principal.tenant_name, dba_name=None, accounts=items)

@@ -21,7 +21,6 @@ from libs.contracts.ownership import (
 )
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.handling.bulkhead import Bulkhead
 from libs.persistence.engine import Database
 from services.onboarding import views
 from services.onboarding.repository import accounts
@@ -30,12 +29,6 @@ from services.onboarding.states import FINAL
 
 LARGEST_PAGE = 1000
 
-LISTS_AT_ONCE = 4
-LISTS_WAITING = 60
-"""How many lists may wait: each costs many times as much as another read, and holds one of the consumer's 256 slots. A
-tenant may have half of them. Beyond that a list is answered 503.
-"""
-
 
 class Queries:
     """The query consumer enforces deadlines; every statement has the database's own timeout."""
@@ -43,7 +36,6 @@ class Queries:
     def __init__(self, database: Database, store: Store) -> None:
         self._database = database
         self._store = store
-        self._lists = Bulkhead(LISTS_AT_ONCE, LISTS_WAITING)
 
     async def get_customer(self, principal: Principal, command: GetCustomer, _: float) -> Result:
         customer_id = id_of(command.customer_id)
@@ -56,7 +48,7 @@ class Queries:
     async def list_customers(
         self, principal: Principal, command: ListCustomers, _: float
     ) -> Result:
-        async with self._lists.slot(principal.tenant), self._database.snapshot() as connection:
+        async with self._database.snapshot() as connection:
             customers, total = await self._store.customers.page(
                 connection,
                 principal.tenant,
@@ -97,7 +89,7 @@ class Queries:
         self, principal: Principal, command: ListOwnedAccounts, _: float
     ) -> Result:
         limit = min(max(command.limit, 1), LARGEST_PAGE)
-        async with self._lists.slot(principal.tenant), self._database.transaction() as connection:
+        async with self._database.transaction() as connection:
             owned = await accounts.page_of_owned(connection, principal, command.after, limit)
         return Result(
             data=OwnedAccounts(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -13,12 +12,10 @@ from sqlalchemy import event, text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import CustomerStatus, ListCustomers
-from libs.contracts.errors import Unavailable
-from libs.contracts.ownership import FindAccountOwner, ListOwnedAccounts
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen
 from services.onboarding import views
-from services.onboarding.handlers.queries import LISTS_AT_ONCE, LISTS_WAITING, Queries
+from services.onboarding.handlers.queries import Queries
 from tests.integration.onboarding.desk import bank_account, business, partner
 from tests.integration.onboarding.shelf import (
     add_approved,
@@ -94,38 +91,6 @@ async def test_an_external_account_that_the_release_before_links_is_as_old_as_it
     assert owner is not None
     assert owner.linked_at is not None
     assert owner.linked_at >= before
-
-
-async def test_lists_leave_room_for_other_reads_and_are_turned_away_when_too_many_wait(
-    shelf: Database,
-) -> None:
-    tenant, other, third = (partner(f"t{uuid4().hex[:8]}") for _ in range(3))
-    store = new_store()
-    async with shelf.transaction() as connection:
-        file = await add_approved(connection, store, tenant.tenant)
-    queries = Queries(shelf, store)
-    half = LISTS_WAITING // 2
-
-    async with shelf.transaction() as connection:
-        await connection.execute(text("LOCK TABLE customers IN ACCESS EXCLUSIVE MODE"))
-        lists = [
-            asyncio.create_task(queries.list_customers(one, ListCustomers(), 0))
-            for one in [*[tenant] * (LISTS_AT_ONCE + half), *[other] * half]
-        ]
-        await asyncio.sleep(0)
-        for turned_away in (tenant, third):
-            with pytest.raises(Unavailable):
-                await queries.list_owned_accounts(turned_away, ListOwnedAccounts(), 0)
-        account_id = file.accounts[0].account_id
-        owner = await queries.find_account_owner(tenant, FindAccountOwner(account_id=account_id), 0)
-
-    assert owner.payload(table.FIND_ACCOUNT_OWNER)["data"]["customer_id"] == str(
-        file.customer.customer_id
-    )
-    found = [
-        listed.payload(table.LIST_CUSTOMERS)["data"] for listed in await asyncio.gather(*lists)
-    ]
-    assert [len(customers) for customers in found] == [1] * (LISTS_AT_ONCE + half) + [0] * half
 
 
 @pytest.mark.parametrize("status", [None, CustomerStatus.APPROVED])

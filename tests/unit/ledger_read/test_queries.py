@@ -1,25 +1,17 @@
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
 from libs.contracts import ledger_read_operations as operations
-from libs.contracts.accounts import ListPartnerAccounts
 from libs.contracts.errors import NotFound, ProviderError, ProviderTimeout, Unavailable
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
-from services.ledger_read.adapters.ownership import OnboardingOwnership
-from services.ledger_read.handlers.accounts import AccountQueries
-from services.ledger_read.ports import Financial
-from tests.support.waiting import eventually
 from tests.unit.ledger_read.conftest import Service, account_answer
-from tests.unit.ledger_read.fakes import CUSTOMER, PARTNER, Onboarding
+from tests.unit.ledger_read.fakes import CUSTOMER, PARTNER
 
 BALANCE = {
     "account_id": "a_1",
@@ -165,40 +157,6 @@ async def test_only_so_many_owners_are_remembered(service: Service) -> None:
         await service.ask(operations.GET_ACCOUNT, PARTNER, account_id=account_id)
 
     assert service.onboarding.asked["onboarding.find_account_owner"] == 5
-
-
-async def test_the_lists_of_one_partner_leave_room_for_those_of_others() -> None:
-    reading, may_answer = list[Sequence[str]](), asyncio.Event()
-
-    class SlowFinancial:
-        async def accounts(self, _: Principal, account_ids: Sequence[str], __: float) -> list[Any]:
-            reading.append(account_ids)
-            await may_answer.wait()
-            return []
-
-    onboarding = Onboarding(accounts={"a_1": ("t_1", "c_1"), "a_2": ("t_2", "c_2")})
-    ownership = OnboardingOwnership(onboarding, patience_seconds=1, remembered=1)
-    queries = AccountQueries(ownership, cast(Financial, SlowFinancial()))
-
-    def start(partner: Principal) -> asyncio.Task[Any]:
-        command = ListPartnerAccounts()
-        return asyncio.create_task(
-            queries.list_partner_accounts(partner, command, time.time() + 10)
-        )
-
-    tasks = [start(PARTNER) for _ in range(10)]
-    await eventually("the first ones are read", lambda: has(reading, 2))
-    tasks.append(start(Principal("t_2", "Partner Two", Family.PARTNER, "sub_3")))
-    await eventually("the other partner's is read", lambda: has(reading, 3))
-    of_both = list(reading)
-    may_answer.set()
-    await asyncio.gather(*tasks)
-
-    assert of_both == [["a_1"], ["a_1"], ["a_2"]]
-
-
-async def has(reading: list[Sequence[str]], count: int) -> bool:
-    return len(reading) == count
 
 
 async def test_the_partners_list_has_every_account_of_its_customers_newest_first(
