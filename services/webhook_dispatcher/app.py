@@ -59,6 +59,11 @@ CONNECTIONS_PER_SLOT = 2
 rather than 115 microseconds of processor time.
 """
 
+RECOVERIES_OF_A_TENANT = 3
+"""How many recoveries of one tenant are under way at most, over all processes: each uses a connection for nearly all
+of its time, and the commands and queries of all tenants share the 11 that the engine leaves of the default.
+"""
+
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
@@ -188,15 +193,18 @@ def _warn_of_few_open_files(process: Process, connections: int) -> None:
 
 
 async def in_order_of_recovery(_: AsyncConnection, command: Arriving) -> str | None:
-    """Recoveries of one subscription go one after another: they are long, and each would wait on a connection.
+    """Recoveries of one subscription go one after another, those of a tenant in `RECOVERIES_OF_A_TENANT` lanes: each is
+    long and uses a connection, and a partner may recover all its subscriptions at once. One that waits for its lane
+    uses neither a connection nor a drive.
 
     Other commands do not wait for one another: the lock on a subscription's row orders its changes. The key contains
-    the principal, so that a stranger who names the subscription neither waits for its recoveries nor delays them.
+    the tenant, so that another tenant that names the subscription neither waits for its recoveries nor delays them.
     """
     if command.operation not in {row.name for row in table.RECOVER_SUBSCRIPTION}:
         return None
-    who, subscription_id = command.principal, parse_id(command.body["subscription_id"])
-    return f"{who.tenant}/{who.customer_id or ''}/{subscription_id}"
+    subscription_id = parse_id(command.body["subscription_id"])
+    lane = subscription_id.int % RECOVERIES_OF_A_TENANT if subscription_id is not None else 0
+    return f"{command.principal.tenant}/{lane}"
 
 
 class Handlers:

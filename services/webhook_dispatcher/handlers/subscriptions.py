@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from uuid_utils import uuid7
 
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending, Unavailable
 from libs.contracts.ids import id_of
 from libs.contracts.model import Model
 from libs.contracts.principal import Principal
@@ -41,6 +43,10 @@ CHECKS_AT_ONCE, CHECKS_WAITING, CHECKS_OF_TENANT_AT_ONCE = 24, 32, 8
 """How many callback URLs are checked, and how many wait for it, half of them of one tenant at most: each holds one of
 the 64 drives of the process (`DRIVES_AT_ONCE`), for seconds where the servers of its name are silent. So a tenant holds
 24 of them at most, and all tenants 56. Beyond that a command is 503.
+"""
+BATCHES_AT_ONCE, BATCHES_WAITING, BATCHES_OF_TENANT_AT_ONCE = 4, 32, 2
+"""How many batches of deliveries follow a changed status at a time, each on a connection for as long as a second, and
+how many wait, half of them of one tenant at most: each holds a drive. Beyond that the command is driven again later.
 """
 STRAYS_AT_ONCE = 5000
 PAUSE_SECONDS = 0.05
@@ -91,6 +97,9 @@ class SubscriptionCommands:
         self._checks = Bulkhead(
             CHECKS_AT_ONCE, CHECKS_WAITING, at_once_of_tenant=CHECKS_OF_TENANT_AT_ONCE
         )
+        self._batches = Bulkhead(
+            BATCHES_AT_ONCE, BATCHES_WAITING, at_once_of_tenant=BATCHES_OF_TENANT_AT_ONCE
+        )
 
     async def create(self, drive: Drive, command: CreateSubscription) -> Result:
         known = await self._outcomes.recall(drive, Subscription)
@@ -140,9 +149,9 @@ class SubscriptionCommands:
         try:
             match done.before, done.subscription.status:
                 case "active", SubscriptionStatus.DISABLED:
-                    await change_strays(drive.database, subscription_id, "disabled")
+                    await self._change_strays(drive, subscription_id, "disabled")
                 case "disabled", SubscriptionStatus.ACTIVE:
-                    await change_strays(drive.database, subscription_id, "active")
+                    await self._change_strays(drive, subscription_id, "active")
                 case _:
                     pass
         finally:
@@ -159,7 +168,7 @@ class SubscriptionCommands:
             return _Deleted(subscription_id=str(record.id))
 
         deleted = await self._outcomes.change(drive, _Deleted, delete)
-        await change_strays(drive.database, UUID(deleted.subscription_id), "deleted")
+        await self._change_strays(drive, UUID(deleted.subscription_id), "deleted")
         self._wake()
         return Result()
 
@@ -167,6 +176,16 @@ class SubscriptionCommands:
         """Raises Invalid; Unavailable: it could not be checked by now, or many others are being checked."""
         async with self._checks.slot(drive.principal.tenant):
             await self._callback_urls.check(callback_url)
+
+    async def _change_strays(
+        self, drive: Drive, subscription_id: UUID, status: strays.Status
+    ) -> None:
+        """As `change_strays`. Raises OutcomePending also where many others of the tenant are being changed."""
+        turn = partial(self._batches.slot, drive.principal.tenant)
+        try:
+            await change_strays(drive.database, subscription_id, status, turn)
+        except Unavailable:  # the new status is committed
+            raise OutcomePending from None
 
 
 class SubscriptionQueries:
@@ -252,16 +271,24 @@ async def save(
     return await subscriptions.save(connection, changed)
 
 
-async def change_strays(database: Database, subscription_id: UUID, status: strays.Status) -> None:
+async def change_strays(
+    database: Database,
+    subscription_id: UUID,
+    status: strays.Status,
+    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+) -> None:
     """Have the deliveries follow the new status, for as long as the subscription has it.
 
     None of them is sent meanwhile: claims go by the subscription's status.
+
+    Args:
+        turn: entered for each batch, before its connection is taken.
 
     Raises OutcomePending: held ones of an active subscription stay locked. Of other statuses upkeep changes the rest.
     """
     pauses = 0
     while pauses <= MOST_PAUSES:
-        async with database.transaction() as connection:
+        async with turn(), database.transaction() as connection:
             changed = await strays.change(connection, subscription_id, status, STRAYS_AT_ONCE)
             if changed is None:
                 return

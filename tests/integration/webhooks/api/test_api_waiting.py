@@ -1,4 +1,4 @@
-"""Commands of one subscription that wait keep nobody else waiting."""
+"""Commands of one subscription, or of one tenant, that wait keep no other tenant waiting."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from libs.contracts import webhook_operations as table
+from services.webhook_dispatcher.app import RECOVERIES_OF_A_TENANT
 from tests.integration.webhooks.api.desk import Desk
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -22,14 +23,15 @@ PROMPT_SECONDS = 8.0
 
 
 @asynccontextmanager
-async def locked(desk: Desk, subscription_id: str) -> AsyncIterator[None]:
-    """Whoever changes the subscription waits, during the body."""
+async def locked(desk: Desk, *subscription_ids: str) -> AsyncIterator[None]:
+    """Changes of the subscriptions wait, during the body."""
     url = desk.stack.environment.database_urls["webhook_dispatcher"]
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
             await connection.execute(
-                "SELECT 1 FROM subscription WHERE id = $1 FOR UPDATE", uuid.UUID(subscription_id)
+                "SELECT 1 FROM subscription WHERE id = ANY($1) FOR UPDATE",
+                [uuid.UUID(subscription_id) for subscription_id in subscription_ids],
             )
             yield
     finally:
@@ -78,19 +80,21 @@ async def test_deliveries_go_on_while_commands_wait_on_all_their_connections(des
     assert len({task.result()["delivery_id"] for task in asked}) == MANY
 
 
+async def drives_of_recoveries(desk: Desk) -> list[int]:
+    """Of each of `MANY` recoveries of the tenant, in their order, once they are recorded."""
+    rows = await desk.rows(
+        "SELECT attempts FROM inbox WHERE ordering_key LIKE $1 || '/%' ORDER BY sequence",
+        desk.tenant,
+    )
+    assert len(rows) == MANY
+    return [row["attempts"] for row in rows]
+
+
 async def test_recoveries_of_one_subscription_wait_for_one_another_without_a_connection(
     desk: Desk,
 ) -> None:
     subscription_id = await desk.subscribe()
     since = datetime.now(UTC) - timedelta(hours=1)
-
-    async def recorded() -> list[int]:
-        rows = await desk.rows(
-            "SELECT attempts FROM inbox WHERE ordering_key LIKE '%' || $1 ORDER BY sequence",
-            subscription_id,
-        )
-        assert len(rows) == MANY
-        return [row["attempts"] for row in rows]
 
     async with asyncio.TaskGroup() as group, locked(desk, subscription_id):
         asked = [
@@ -104,9 +108,32 @@ async def test_recoveries_of_one_subscription_wait_for_one_another_without_a_con
             )
             for _ in range(MANY)
         ]
-        attempts = await eventually("all recorded", recorded)
+        attempts = await eventually("all recorded", lambda: drives_of_recoveries(desk))
         async with asyncio.timeout(PROMPT_SECONDS * pace()):
             await desk.ask(table.LIST_SUBSCRIPTIONS, desk.stranger)
 
     assert attempts == [1] + [0] * (MANY - 1)
+    assert [task.result() for task in asked] == [{"scheduled": 0}] * MANY
+
+
+async def test_recoveries_of_a_tenants_many_subscriptions_leave_connections_to_others(
+    desk: Desk,
+) -> None:
+    subscriptions = [await desk.subscribe() for _ in range(MANY)]
+    since = datetime.now(UTC) - timedelta(hours=1)
+
+    async with asyncio.TaskGroup() as group, locked(desk, *subscriptions):
+        asked = [
+            group.create_task(
+                desk.ask(
+                    table.RECOVER_SUBSCRIPTION, desk.customer, subscription_id=one, since=since
+                )
+            )
+            for one in subscriptions
+        ]
+        drives = await eventually("all recorded", lambda: drives_of_recoveries(desk))
+        async with asyncio.timeout(PROMPT_SECONDS * pace()):
+            await desk.ask(table.LIST_SUBSCRIPTIONS, desk.stranger)
+
+    assert sum(drives) <= RECOVERIES_OF_A_TENANT
     assert [task.result() for task in asked] == [{"scheduled": 0}] * MANY
