@@ -43,11 +43,18 @@ class Circuit:
     def is_open(self) -> bool:
         return self._open_until is not None
 
+    @property
+    def refuses(self) -> bool:
+        """Whether `admit` would refuse a request."""
+        if self._open_until is None:
+            return False
+        return self._probing or self._clock() < self._open_until
+
     def admit(self) -> bool:
         """Whether a request may be sent now."""
         if self._open_until is None:
             return True
-        if self._probing or self._clock() < self._open_until:
+        if self.refuses:
             return False
         self._probing = True
         return True

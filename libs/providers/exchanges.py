@@ -58,14 +58,22 @@ class Exchanges:
 
     Args:
         name: the provider's role, for metrics and logs.
-        timeout_seconds: at most this long for one exchange.
+        timeout_seconds: at most this long for one exchange, from when it has a connection.
+        connections: of the session (`sessions.connections_of`). Where all are in use by slow exchanges, the time that
+            further ones wait is not the provider's fault; None: the exchanges use no session.
     """
 
     def __init__(
-        self, name: str, *, timeout_seconds: float = 5.0, circuit: Circuit | None = None
+        self,
+        name: str,
+        *,
+        timeout_seconds: float = 5.0,
+        circuit: Circuit | None = None,
+        connections: asyncio.Semaphore | None = None,
     ) -> None:
         self._name = name
         self._timeout_seconds = timeout_seconds
+        self._connections = connections
         self._loop_lag = LoopLag()
         self._circuit = circuit or Circuit(changed=self._circuit_changed)
         self._rest_until = 0.0
@@ -126,13 +134,40 @@ class Exchanges:
         """The answer of one exchange. Whether a write may be sent is decided by `writing.write_once`.
 
         Args:
-            deadline: Unix seconds; the exchange ends by then, and within the provider's own timeout.
+            deadline: Unix seconds; the exchange ends by then, and within the provider's own timeout. Until then it
+                waits for a connection.
             is_write: its failures are logged, all of them. Of a read, those of one kind are logged once in a period.
 
         Raises:
             ProviderRefusal: a definite no.
             AttemptFailed: no usable answer; its `failure` says whether there may be an effect.
         """
+        if self._connections is None:
+            return await self._begun(operation, exchange, deadline, is_write=is_write)
+        await self._wait_for_connection(self._connections, operation, deadline)
+        try:
+            return await self._begun(operation, exchange, deadline, is_write=is_write)
+        finally:
+            self._connections.release()
+
+    async def _wait_for_connection(
+        self, connections: asyncio.Semaphore, operation: str, deadline: float
+    ) -> None:
+        if not connections.locked():
+            await connections.acquire()  # at once
+            return
+        if self._circuit.refuses:
+            raise self._failed(operation, Failure.CIRCUIT_OPEN)
+        try:
+            async with asyncio.timeout(deadline - time.time()):
+                await connections.acquire()
+        except TimeoutError:
+            raise self._failed(operation, Failure.NO_TIME) from None
+
+    async def _begun(
+        self, operation: str, exchange: Exchange[AnswerT], deadline: float, *, is_write: bool
+    ) -> AnswerT:
+        """`once`, as soon as there is a connection."""
         seconds = min(self._timeout_seconds, deadline - time.time())
         if seconds <= 0:
             raise self._failed(operation, Failure.NO_TIME)

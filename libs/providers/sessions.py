@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+from weakref import WeakKeyDictionary
 
 import aiohttp
 from yarl import URL
@@ -19,6 +21,8 @@ UNACKNOWLEDGED_SECONDS = 15
 some 100 s, also what was written to a connection that is closed since, so that a write arrives after the longest
 transit that `Capabilities` promise.
 """
+
+_CONNECTIONS = WeakKeyDictionary[aiohttp.ClientSession, asyncio.Semaphore]()
 
 
 def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.ClientSession:
@@ -40,6 +44,16 @@ def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.Cli
         auto_decompress=False,
         trust_env=False,
     )
+
+
+def connections_of(session: aiohttp.ClientSession) -> asyncio.Semaphore:
+    """As many slots as the session has connections, shared by all exchanges in it: one that takes a slot first does not
+    wait for a connection.
+    """
+    if (slots := _CONNECTIONS.get(session)) is None:
+        assert session.connector is not None
+        slots = _CONNECTIONS[session] = asyncio.Semaphore(session.connector.limit)
+    return slots
 
 
 def _bounded_socket(address: aiohttp.AddrInfoType) -> socket.socket:

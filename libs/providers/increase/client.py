@@ -27,6 +27,7 @@ from libs.providers.exchanges import Exchange, Exchanges
 from libs.providers.feed_entries import describe
 from libs.providers.increase.refusals import conclusion
 from libs.providers.increase.transport import SessionTransport
+from libs.providers.sessions import connections_of
 
 LOGGED_FIELDS = 5
 RETRIEVED_AT_ONCE = 8
@@ -50,7 +51,7 @@ class IncreaseClient:
         base_url: absolute.
         key: the API key. It is in no log and in no exception.
         session: from `sessions.open_session`.
-        timeout_seconds: at most this long for one exchange, the wait for a connection included.
+        timeout_seconds: at most this long for one exchange, from when it has a connection.
         retrievals: bounds how many objects `lists.retrieve_each` reads at once, of all clients that share it; None:
             `RETRIEVED_AT_ONCE` of this client.
     """
@@ -69,7 +70,12 @@ class IncreaseClient:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(f"the URL of provider {name} must be absolute")
         self.retrievals = retrievals or asyncio.Semaphore(RETRIEVED_AT_ONCE)
-        self._exchanges = Exchanges(name, timeout_seconds=timeout_seconds, circuit=circuit)
+        self._exchanges = Exchanges(
+            name,
+            timeout_seconds=timeout_seconds,
+            circuit=circuit,
+            connections=connections_of(session),
+        )
         self._sdk = AsyncIncrease(
             api_key=key,
             base_url=base_url,

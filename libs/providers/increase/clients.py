@@ -16,8 +16,8 @@ from libs.providers.sessions import open_session
 class Clients:
     """One for each role, on one session: circuit breaker and metrics are of the role.
 
-    Together they retrieve as many objects at once as the session has connections: a request that waits for a connection
-    uses up its timeout.
+    Together they retrieve as many objects at once as the session has connections: more requests would wait for one,
+    each before the reads that come later.
     """
 
     def __init__(

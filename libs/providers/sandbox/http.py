@@ -23,6 +23,7 @@ from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal
 from libs.providers.exchanges import Exchange, Exchanges
 from libs.providers.sandbox.transport import Transport, refusal
+from libs.providers.sessions import connections_of
 
 ASK_OPERATION = "get_operation"
 
@@ -46,7 +47,7 @@ class ProviderClient:
         name: the provider, for metrics and logs.
         base_url: absolute; paths are appended to it.
         session: from `sessions.open_session`.
-        timeout_seconds: at most this long for one attempt.
+        timeout_seconds: at most this long for one attempt, from when it has a connection.
     """
 
     def __init__(
@@ -63,7 +64,12 @@ class ProviderClient:
             raise ValueError(f"the URL of provider {name} must be absolute")
         self._base_url = base_url.rstrip("/")
         self._transport = Transport(token, session)
-        self._exchanges = Exchanges(name, timeout_seconds=timeout_seconds, circuit=circuit)
+        self._exchanges = Exchanges(
+            name,
+            timeout_seconds=timeout_seconds,
+            circuit=circuit,
+            connections=connections_of(session),
+        )
 
     async def read(
         self,

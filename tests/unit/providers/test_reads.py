@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import aiohttp
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from libs.backoff import Backoff
@@ -14,6 +15,7 @@ from libs.providers.errors import ProviderRefusal
 from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.sessions import open_session
 from tests.support.pace import pace
+from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (
     Provider,
     drops,
@@ -172,6 +174,63 @@ async def test_a_near_deadline_is_not_held_against_the_provider(
         await client.read("get", "/a", deadline=soon(0.1))
 
     assert not circuit.is_open
+
+
+async def test_the_wait_for_a_connection_is_not_held_against_the_provider(
+    provider: Provider,
+) -> None:
+    let_go, timeout_seconds, circuit = asyncio.Event(), 0.3 * pace(), Circuit(failures_to_open=1)
+
+    async def slow(_: web.Request) -> web.StreamResponse:
+        await let_go.wait()
+        return web.json_response({})
+
+    provider.answers = [slow, says(200, "{}")]
+    async with open_session(1) as session, asyncio.TaskGroup() as group:
+        patient = ProviderClient("bank", provider.url, "token", session, timeout_seconds=60)
+        client = ProviderClient(
+            "bank",
+            provider.url,
+            "token",
+            session,
+            timeout_seconds=timeout_seconds,
+            circuit=circuit,
+        )
+        occupying = group.create_task(patient.read("get", "/a", deadline=soon(60)))
+        await eventually("it uses the connection", lambda: has_come(provider))
+
+        waiting = group.create_task(client.read("get", "/b", deadline=soon(60)))
+        with pytest.raises(ProviderTimeout):
+            await client.read("get", "/c", deadline=soon(2 * timeout_seconds))
+        let_go.set()
+        answers = [await occupying, await waiting]
+
+    assert answers == [{}, {}]
+    assert provider.requests == ["GET /bank/a", "GET /bank/b"]
+    assert not circuit.is_open
+
+
+async def test_an_open_circuit_is_told_at_once_while_all_connections_are_in_use(
+    provider: Provider,
+) -> None:
+    circuit = Circuit(failures_to_open=1)
+    circuit.failed()
+    provider.answers = [hangs]
+    async with open_session(1) as session:
+        client = ProviderClient("bank", provider.url, "token", session, timeout_seconds=60)
+        refused = ProviderClient("bank", provider.url, "token", session, circuit=circuit)
+        occupying = asyncio.create_task(client.read("get", "/a", deadline=soon(60)))
+        await eventually("it uses the connection", lambda: has_come(provider))
+
+        with pytest.raises(Unavailable):
+            await refused.read("get", "/b", deadline=soon(60))
+
+        occupying.cancel()
+        await asyncio.gather(occupying, return_exceptions=True)
+
+
+async def has_come(provider: Provider) -> bool:
+    return bool(provider.seen)
 
 
 def test_a_path_segment_cannot_leave_its_place() -> None:
