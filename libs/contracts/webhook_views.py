@@ -130,7 +130,9 @@ class DeliveryAttempt(Model):
     followed. Null otherwise.
     """
     response_body: str | None
-    """At most 16 KiB of the answer; null without one."""
+    """At most 16 KiB of the answer; null without one, and where this answer and those to later attempts are more than
+    64 KiB together.
+    """
 
 
 class DeliveryDetail(Delivery):

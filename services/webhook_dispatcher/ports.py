@@ -46,7 +46,7 @@ class Attempt:
         response_status: also of an answer that broke off or was not whole in time; `outcome` decides, not this.
         duration_ms: 0 when the name has no address that deliveries may go to.
         error: a short sentence without addresses of ours; None when the answer speaks for itself.
-        response_body: at most 16 KiB, as text; what is not UTF-8 is replaced, NUL too.
+        response_body: at most 16 KiB, as text; what is not UTF-8 is replaced, control characters too.
         retry_after: when the answer (429, 503) asks to be tried again, at most `LONGEST_RETRY_AFTER` later; None when
             it does not, or says nothing usable.
     """

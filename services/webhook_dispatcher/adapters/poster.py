@@ -9,6 +9,7 @@ breaks off a failure. In each case the status is recorded with the attempt.
 from __future__ import annotations
 
 import errno
+import re
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
@@ -35,6 +36,10 @@ from services.webhook_dispatcher.ports import LONGEST_RETRY_AFTER, Attempt, Atte
 MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f]")
+"""Control characters other than tab, line feed and carriage return. PostgreSQL stores no NUL, and the others are six
+bytes of JSON each.
+"""
 SHORTEST_SECONDS = 0.001
 """What is left of the time at least: 0 means no limit."""
 
@@ -229,8 +234,8 @@ async def _read(content: aiohttp.StreamReader, parts: list[bytes]) -> None:
 
 
 def _text(body: bytes) -> str:
-    """As PostgreSQL stores it: UTF-8 without NUL, other bytes replaced, at most `MAX_ANSWER_BYTES`."""
-    text = body.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    """As it is stored: UTF-8 without control characters, other bytes replaced, at most `MAX_ANSWER_BYTES`."""
+    text = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", body.decode("utf-8", "replace"))
     return text.encode()[:MAX_ANSWER_BYTES].decode("utf-8", "ignore")
 
 

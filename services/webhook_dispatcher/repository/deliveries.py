@@ -59,8 +59,11 @@ be found among all of the subscription, which may be millions.
 """
 MOST_ATTEMPTS = 40
 """The newest attempts of a delivery that are shown: more than the 31 of the longest retry schedule that can be set. A
-delivery may have any number, since its schedule begins anew each time that it was held and is due again. Each may take
-96 KiB of an answer: 16 KiB of control characters, six bytes of JSON each.
+delivery may have any number, since its schedule begins anew each time that it was held and is due again.
+"""
+MOST_BODY_BYTES = 64 * 1024
+"""Of the answers to the attempts of a delivery that are shown, the newest first: one key may read the delivery many
+times at once, and each of 40 attempts has up to 16 KiB.
 """
 MOST_DAYS = 400
 """Partitions are made for no older days."""
@@ -188,13 +191,21 @@ _OF_DAY = (
     .limit(MOST_ATTEMPTS)
     .lateral("of_day")
 )
+# PostgreSQL knows the length of a text without reading it.
+_BODY = case(
+    (
+        func.sum(func.octet_length(_OF_DAY.c.response_body)).over(order_by=_OF_DAY.c.number.desc())
+        <= literal_column(str(MOST_BODY_BYTES)),
+        _OF_DAY.c.response_body,
+    )
+)
 _ATTEMPTS = (
     select(
         _OF_DAY.c.attempted_at,
         _OF_DAY.c.duration_ms,
         _OF_DAY.c.response_status,
         _OF_DAY.c.error,
-        _OF_DAY.c.response_body,
+        _BODY,
     )
     .select_from(_DAYS.join(_OF_DAY, true()))
     .order_by(_OF_DAY.c.number.desc())
@@ -298,7 +309,9 @@ async def page(
 
 
 async def attempts(connection: AsyncConnection, delivery: DeliveryRecord) -> list[AttemptRecord]:
-    """Those that are within the retention, in their order; the newest `MOST_ATTEMPTS` of them."""
+    """Those that are within the retention, in their order; the newest `MOST_ATTEMPTS` of them, without the answers that
+    are beyond `MOST_BODY_BYTES`.
+    """
     days = days_since(delivery.created_at.astimezone(UTC).date())
     rows = await connection.execute(_ATTEMPTS, {"days": days, "id": delivery.id})
     return [AttemptRecord(*row) for row in reversed(rows.all())]

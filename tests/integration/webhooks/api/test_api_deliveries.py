@@ -87,19 +87,19 @@ async def test_a_delivery_has_its_attempts_of_every_day_in_their_order(desk: Des
     assert first["attempted_at"] < second["attempted_at"]
 
 
-async def test_of_a_delivery_with_many_attempts_the_newest_are_shown_and_fit_into_an_answer(
+async def test_of_a_delivery_with_many_attempts_the_newest_are_shown_and_64_kib_of_their_answers(
     desk: Desk,
 ) -> None:
     subscription_id = await desk.subscribe()
     delivery_id = await desk.delivery_of(await desk.record(), subscription_id)
     await desk.hold(subscription_id)
     asked = {"subscription_id": subscription_id, "delivery_id": delivery_id}
-    # A control character is six bytes of JSON. An attempt of the dispatcher itself may have the number 1.
+    # An attempt of the dispatcher itself may have the number 1.
     await desk.database.execute(
         "INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,"
         " delivery_created_at, attempted_at, duration_ms, response_status, response_body)"
         " SELECT current_date - (number < 45)::int, id, number, subscription_id, event_day, event_id, event_type,"
-        " created_at, clock_timestamp(), number, 500, repeat(chr(1), $2)"
+        " created_at, clock_timestamp(), number, 500, CASE WHEN number <> 49 THEN repeat('é', $2 / 2) END"
         " FROM delivery, generate_series(2, 50) number WHERE id = $1",
         *(uuid.UUID(delivery_id), MAX_ANSWER_BYTES),
     )
@@ -109,7 +109,10 @@ async def test_of_a_delivery_with_many_attempts_the_newest_are_shown_and_fit_int
 
     for shown in (found, seen_by_operators):
         assert [one["duration_ms"] for one in shown["attempts"]] == [*range(11, 51)]
-        assert {len(one["response_body"]) for one in shown["attempts"]} == {MAX_ANSWER_BYTES}
+        assert {one["response_status"] for one in shown["attempts"]} == {500}
+        bodies = {one["duration_ms"]: one["response_body"] for one in shown["attempts"]}
+        assert {number for number, body in bodies.items() if body} == {46, 47, 48, 50}
+        assert bodies[50] == "é" * (MAX_ANSWER_BYTES // 2)
 
 
 async def test_a_delivery_of_another_subscription_is_not_there(desk: Desk) -> None:
