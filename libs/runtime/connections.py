@@ -25,6 +25,8 @@ MOST_AHEAD_BYTES = 1024 * 1024
 """The most that may arrive while a request has no answer: its body, and requests sent before its answer. What follows
 is the rest of a body, which aiohttp throws away for a while, so that the caller reads the answer.
 """
+MOST_EMPTY_BYTES = 64
+"""Of empty lines before a request, where one is usual (RFC 9112, 2.2). They need no credentials."""
 COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever this much has arrived on all connections."""
 
@@ -68,6 +70,8 @@ class _Connection(asyncio.Protocol):
         """A signed request was admitted on it."""
         self._headers_began: float | None = None
         """Monotonic; None while no headers are arriving."""
+        self._empty_bytes = 0
+        """Of empty lines since the last request."""
         self._requests = 0
         """Under way, the bodies of answered ones included."""
         self._body: StreamReader | None = None
@@ -88,12 +92,14 @@ class _Connection(asyncio.Protocol):
             if self._ahead_bytes > MOST_AHEAD_BYTES:
                 self.abort("sent_ahead")
                 return
-        elif (
-            not self._requests
-            and self._headers_began is None
-            and data.lstrip(b"\r\n")  # an empty line may stand before a request (RFC 9112, 2.2)
-        ):
-            self._headers_began = time.monotonic()
+        elif not self._requests and self._headers_began is None:
+            begin = data.lstrip(b"\r\n")
+            self._empty_bytes += len(data) - len(begin)
+            if self._empty_bytes > MOST_EMPTY_BYTES:
+                self.abort("empty_lines")
+                return
+            if begin:
+                self._headers_began = time.monotonic()
         self._handler.data_received(data)
         self._owner.received(len(data))
 
@@ -101,6 +107,7 @@ class _Connection(asyncio.Protocol):
         self.has_had_request = True
         self._requests += 1
         self._headers_began = None
+        self._empty_bytes = 0
         self._body = body
 
     def answered(self) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
+import pytest
 from aiohttp import ClientSession, web
 from aiohttp.typedefs import Handler
 
 from deploy.local.ports import LOOPBACK
 from libs.runtime.accepting import until_arrived
-from libs.runtime.connections import MOST_AHEAD_BYTES, Connections
+from libs.runtime.connections import MOST_AHEAD_BYTES, MOST_EMPTY_BYTES, Connections
 from tests.support.pace import pace
 
 
@@ -82,6 +83,22 @@ async def test_an_empty_line_behind_a_request_begins_no_headers() -> None:
 
     assert ended == b""
     assert again.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("request_before", [False, True], ids=["at first", "after a request"])
+async def test_empty_lines_without_an_end_end_the_connection(request_before: bool) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+    async with listening(answer) as (_, address):
+        reader, writer = await asyncio.open_connection(*address)
+        async with asyncio.timeout(20 * pace()):
+            if request_before:
+                writer.write(b"\r\n" * (MOST_EMPTY_BYTES // 2) + request)
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+
+            writer.write(b"\r\n" * MOST_EMPTY_BYTES)
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        writer.transport.abort()
 
 
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
