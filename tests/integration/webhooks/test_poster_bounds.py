@@ -100,6 +100,23 @@ async def test_an_answer_without_an_end_costs_little_memory_and_ends_in_time(
     assert all(len(attempt.response_body or "") <= 16 * 1024 for attempt in attempts)
 
 
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (repeats(b"", b"\r\n" * 32_768), "The answer is not HTTP, or its headers are too long."),
+        (repeats(CHUNKED, b"1;" + b"x" * 60_000), "The connection broke within the answer."),
+    ],
+    ids=["empty lines", "a chunk's extension"],
+)
+async def test_an_endpoint_that_sends_on_without_a_body_is_cut_off(
+    answer: Answer, error: str
+) -> None:
+    async with receiver(answer) as endpoint, poster() as sender:
+        attempt = await sender.post(to(endpoint.url()))
+
+    assert (attempt.outcome, attempt.error) == (AttemptOutcome.UNREACHABLE, error)
+
+
 @pytest.mark.parametrize("flood", [OK * 1000, INTERIM * 1000, BIG], ids=["ok", "interim", "big"])
 async def test_what_nobody_asked_for_ends_a_kept_connection(flood: bytes) -> None:
     go = asyncio.Event()

@@ -8,13 +8,17 @@ from unittest.mock import Mock, patch
 import pytest
 from aiohttp.client_proto import ResponseHandler
 
-from services.webhook_dispatcher.adapters.strict_connection import StrictHandler
+from services.webhook_dispatcher.adapters.strict_connection import (
+    MAX_RESPONSE_BYTES,
+    StrictHandler,
+)
 
 ANSWER = (
     b"\r\nHTTP/1.1 100 Continue\r\n\r\n"
     b"HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n"
     b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokay"
 )
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def asked() -> tuple[StrictHandler, Mock]:
@@ -52,3 +56,42 @@ async def test_empty_lines_before_an_answer_are_parsed_together() -> None:
             handler.data_received(b"\n\r\n" * 1000)
 
     assert parse.call_count == 3
+
+
+@pytest.mark.parametrize(
+    ("begin", "part"),
+    [
+        (b"", b"\r\n" * 32_768),
+        (CHUNKED + b"1;", b"x" * 65_536),
+    ],
+    ids=["empty lines", "a chunk's extension"],
+)
+async def test_no_more_is_parsed_for_one_request_than_the_bound(begin: bytes, part: bytes) -> None:
+    handler, transport = asked()
+    parsed = 0
+
+    def note(_: ResponseHandler, data: bytes) -> None:
+        nonlocal parsed
+        parsed += len(data)
+        parse(handler, data)
+
+    parse = ResponseHandler.data_received
+    with patch.object(ResponseHandler, "data_received", note):
+        handler.data_received(begin)
+        for _ in range(100):
+            if not transport.is_closing():
+                handler.data_received(part)
+
+    assert transport.is_closing()
+    assert parsed <= MAX_RESPONSE_BYTES
+
+
+async def test_the_bound_is_that_of_one_request() -> None:
+    handler, transport = asked()
+    answer = b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + bytes(60_000)
+
+    for _ in range(MAX_RESPONSE_BYTES // 60_000 + 1):
+        handler.set_response_params(max_headers=64)
+        handler.data_received(answer)
+
+    assert not transport.is_closing()
