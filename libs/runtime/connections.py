@@ -1,4 +1,5 @@
-"""Connections of callers, bounded in number and in the time that headers, and the reading of answers, may take.
+"""Connections of callers, bounded in number, in what is not read of answers, and in the time that headers, and the
+reading of answers, may take.
 
 aiohttp closes a connection that stays idle. But it lets one address hold any number, headers arrive as slowly as they
 like, and answers wait for a caller who does not read. Where an address or the process has too many, one without a
@@ -19,6 +20,8 @@ from typing import Final, cast
 from aiohttp import StreamReader, web
 from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import Counter, Gauge
+
+from libs.runtime.unread_answers import UnreadAnswers
 
 SWEEP_SECONDS = 1.0
 MOST_AHEAD_BYTES = 1024 * 1024
@@ -134,15 +137,18 @@ class _Connection(asyncio.Protocol):
         return self._handler.eof_received()
 
     def pause_writing(self) -> None:
-        self._unread_since, self._unread = time.monotonic(), self._buffered()
+        self._unread_since, self._unread = time.monotonic(), self.unread_bytes()
         self._handler.pause_writing()
+        self._owner.unread.add(self)
 
     def resume_writing(self) -> None:
         self._unread_since = None
+        self._owner.unread.remove(self)
         self._handler.resume_writing()
 
     def connection_lost(self, error: Exception | None) -> None:
         self._owner.remove(self)
+        self._owner.unread.remove(self)
         self._handler.connection_lost(error)
 
     def abort(self, bound: str) -> None:
@@ -156,13 +162,13 @@ class _Connection(asyncio.Protocol):
         if self._headers_began is not None and self._headers_began < now - stalled_seconds:
             self.abort("slow_headers")
         elif self._unread_since is not None:
-            left = self._buffered()
+            left = self.unread_bytes()
             if left < self._unread:
                 self._unread_since, self._unread = now, left
             elif self._unread_since < now - stalled_seconds:
                 self.abort("unread_answer")
 
-    def _buffered(self) -> int:
+    def unread_bytes(self) -> int:
         return self.transport.get_write_buffer_size() if self.transport is not None else 0
 
 
@@ -197,6 +203,7 @@ class Connections:
         self._waiting = _Waiting()
         self._waiting_from: dict[str, _Waiting] = {}
         self._uncollected_bytes = 0
+        self.unread = UnreadAnswers()
         self.is_draining = False
         """Every answer ends its connection."""
 

@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 from aiohttp import ClientSession, web
 from aiohttp.typedefs import Handler
+from prometheus_client import REGISTRY
 
 from deploy.local.ports import LOOPBACK
 from libs.runtime.accepting import until_arrived
 from libs.runtime.connections import MOST_AHEAD_BYTES, MOST_EMPTY_BYTES, Connections
+from libs.runtime.unread_answers import MOST_BYTES_OF_ADDRESS
 from tests.support.pace import pace
+from tests.support.waiting import eventually
 
 
 async def answer(_: web.Request) -> web.Response:
@@ -99,6 +102,37 @@ async def test_empty_lines_without_an_end_end_the_connection(request_before: boo
             with suppress(ConnectionResetError):
                 assert await reader.read() == b""
         writer.transport.abort()
+
+
+async def test_answers_that_are_not_read_are_bounded_in_bytes() -> None:
+    body = bytes(MOST_BYTES_OF_ADDRESS // 2)
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(body=body)
+
+    def closed() -> float:
+        bound = {"bound": "unread_answers"}
+        return REGISTRY.get_sample_value("bankside_http_connections_closed_total", bound) or 0
+
+    async def is_one_closed() -> bool:
+        return closed() > before
+
+    before = closed()
+    async with listening(answer) as (_, address), asyncio.timeout(20 * pace()):
+        opened = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection(*address)
+            opened.append((reader, writer))
+            writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+        await eventually("one is closed", is_one_closed)
+
+        whole = []
+        for reader, writer in opened:
+            with suppress(ConnectionResetError):
+                whole.append((await reader.read()).endswith(body))
+            writer.transport.abort()
+
+    assert 1 <= whole.count(True) < len(opened)
 
 
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
