@@ -15,6 +15,8 @@ from typing import Any
 import structlog
 from prometheus_client import Counter
 
+from libs.runtime.tls_writing import PiecewiseWriting
+
 ACCEPT_AGAIN_SECONDS = 0.1
 CLOSE_SECONDS = 2.0
 """How long a connection that is closed waits for the caller's close_notify."""
@@ -97,7 +99,7 @@ class Handshakes:
     async def _shake(self, accepted: socket.socket, protocols: Callable[[], Any]) -> None:
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                protocols,
+                lambda: PiecewiseWriting(protocols()),
                 accepted,
                 ssl=self._context,
                 ssl_handshake_timeout=self._seconds,

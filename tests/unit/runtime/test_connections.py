@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import cast
 
 import pytest
 from aiohttp import ClientSession, web
@@ -12,9 +16,13 @@ from aiohttp.typedefs import Handler
 from prometheus_client import REGISTRY
 
 from deploy.local.ports import LOOPBACK
-from libs.runtime.accepting import until_arrived
+from libs.runtime.accepting import accepting, bound_at, until_arrived
 from libs.runtime.connections import MOST_AHEAD_BYTES, MOST_EMPTY_BYTES, Connections
+from libs.runtime.handshakes import Handshakes
+from libs.runtime.process import Process
 from libs.runtime.unread_answers import MOST_BYTES_OF_ADDRESS
+from libs.tls import client_context
+from tests.support.certificates import Authority
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
@@ -25,7 +33,7 @@ async def answer(_: web.Request) -> web.Response:
 
 @asynccontextmanager
 async def listening(
-    handler: Handler, *, stalled_seconds: float = 10
+    handler: Handler, *, stalled_seconds: float = 10, encryption: ssl.SSLContext | None = None
 ) -> AsyncIterator[tuple[Connections, tuple[str, int]]]:
     """Connections that are accepted at this address and whose requests this handler answers."""
     connections = Connections(str, per_address=8, in_all=8, stalled_seconds=stalled_seconds)
@@ -35,9 +43,14 @@ async def listening(
     await runner.setup()
     assert runner.server is not None
     protocols = connections.protocols(runner.server)
-    server = await asyncio.get_running_loop().create_server(protocols, LOOPBACK, 0)
-    async with server:
-        yield connections, server.sockets[0].getsockname()
+    handshakes = (
+        Handshakes(encryption, str, per_address=8, in_all=8, seconds=20 * pace())
+        if encryption is not None
+        else None
+    )
+    [socket] = await bound_at(LOOPBACK, 0)
+    async with accepting(Process("tests"), [socket], protocols, handshakes):
+        yield connections, socket.getsockname()
     await runner.cleanup()
 
 
@@ -104,8 +117,10 @@ async def test_empty_lines_without_an_end_end_the_connection(request_before: boo
         writer.transport.abort()
 
 
-async def test_answers_that_are_not_read_are_bounded_in_bytes() -> None:
-    body = bytes(MOST_BYTES_OF_ADDRESS // 2)
+@pytest.mark.parametrize("by_tls", [False, True], ids=["plain", "TLS"])
+async def test_answers_that_are_not_read_are_bounded_in_bytes(by_tls: bool, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    body = random.randbytes(MOST_BYTES_OF_ADDRESS // 2)
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=body)
@@ -118,16 +133,23 @@ async def test_answers_that_are_not_read_are_bounded_in_bytes() -> None:
         return closed() > before
 
     before = closed()
-    async with listening(answer) as (_, address), asyncio.timeout(20 * pace()):
+    encryption = authority.identity().context() if by_tls else None
+    trusting = client_context(authority.file) if by_tls else None
+    async with (
+        listening(answer, encryption=encryption) as (_, (_, port)),
+        asyncio.timeout(20 * pace()),
+    ):
         opened = []
         for _ in range(4):
-            reader, writer = await asyncio.open_connection(*address)
+            reader, writer = await asyncio.open_connection("localhost", port, ssl=trusting)
+            cast(asyncio.Transport, writer.transport).pause_reading()
             opened.append((reader, writer))
             writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
         await eventually("one is closed", is_one_closed)
 
         whole = []
         for reader, writer in opened:
+            cast(asyncio.Transport, writer.transport).resume_reading()
             with suppress(ConnectionResetError):
                 whole.append((await reader.read()).endswith(body))
             writer.transport.abort()
