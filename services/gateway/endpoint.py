@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -94,6 +95,16 @@ _OWNERS: dict[Family | None, str] = {
 }
 
 _log = structlog.get_logger("gateway")
+
+
+class _Asked(NamedTuple):
+    """What is kept of a request's body and headers until the answer."""
+
+    command: Command
+    command_id: UUID
+    has_key: bool
+    """An Idempotency-Key."""
+    body_hashes: Sequence[str]
 
 
 class Endpoints:
@@ -191,9 +202,10 @@ class Endpoints:
                 self._admit(operation, request, request_id, rate_headers),
                 Unavailable,
             )
-            check_media_type(operation, request, body)
+            asked = self._read(operation, request, body, principal)
+            del body  # up to 256 KiB, which would be kept until the answer
             response = await self._carry_out(
-                operation, request, request_id, body, principal, deadline
+                operation, request, request_id, asked, principal, deadline
             )
         except BanksideError as error:
             error.headers = {**rate_headers, **error.headers}
@@ -272,34 +284,41 @@ class Endpoints:
             raise SessionEnded
         return session
 
+    def _read(
+        self, operation: Operation, request: web.Request, body: bytes, principal: Principal
+    ) -> _Asked:
+        check_media_type(operation, request, body)
+        idempotency_key, errors = idempotency_key_of(operation, request)
+        command = _bind(operation, request, body, errors)
+        command_id = command_id_of(principal, request, idempotency_key)
+        body_hashes = () if operation.is_query else self._body_hashes(command_id, body)
+        return _Asked(command, command_id, idempotency_key is not None, body_hashes)
+
     async def _carry_out(
         self,
         operation: Operation,
         request: web.Request,
         request_id: str,
-        body: bytes,
+        asked: _Asked,
         principal: Principal,
         deadline: float,
     ) -> web.Response:
-        idempotency_key, errors = idempotency_key_of(operation, request)
-        command = _bind(operation, request, body, errors)
         if operation.service == GATEWAY:
             payload = await self._deadlines.within(
                 None,
-                self._answering.answer(operation, principal, command, deadline),
+                self._answering.answer(operation, principal, asked.command, deadline),
                 partial(_unanswered, operation),
             )
             return success(operation, payload)
-        command_id = command_id_of(principal, request, idempotency_key)
         envelope = self._service_client.envelope(
             operation,
             principal,
-            command,
-            command_id=str(command_id),
+            asked.command,
+            command_id=str(asked.command_id),
             message_id=str(uuid7()),
             request_id=request_id,
             deadline=deadline,
-            body_hashes=() if operation.is_query else self._body_hashes(command_id, body),
+            body_hashes=asked.body_hashes,
         )
         if operation.is_query:
             reply = await self._deadlines.within(
@@ -311,7 +330,7 @@ class Endpoints:
         try:
             return await self._write(operation, envelope)
         except (OutcomePending, IdempotencyInProgress, IdempotencyKeyReused, Abandoned) as known:
-            if idempotency_key is None and isinstance(known, OutcomePending):
+            if not asked.has_key and isinstance(known, OutcomePending):
                 known.detail = pending_without_key(operation)
             if (name := operation.pending_id) is not None:
                 known.extra[name] = request.match_info.get(name, envelope.id)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import cast
 
 import aiohttp
@@ -13,11 +14,15 @@ import pytest_asyncio
 from yarl import URL
 
 from deploy.local.ports import LOOPBACK
+from libs.contracts import onboarding_operations as onboarding
+from libs.persistence.engine import open_database
 from services.gateway import repository
 from services.gateway.bodies import PER_CALLER
 from services.gateway.credentials import secret_context
+from services.gateway.requests import MAX_BODY_BYTES
 from tests.integration.gateway.desk import (
     Desk,
+    carrying_out,
     desk_at,
     gateway_process,
     raw_request,
@@ -25,6 +30,8 @@ from tests.integration.gateway.desk import (
     until,
 )
 from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET, headers_of
+from tests.integration.gateway.test_gateway_idempotency import Service
+from tests.integration.tables import rows
 from tests.support.infrastructure import Infrastructure
 from tests.support.memory import resident_mebibytes
 from tests.support.pace import pace
@@ -227,3 +234,34 @@ async def test_requests_that_the_parser_refuses_are_not_kept(bounded: Desk) -> N
     before = await refuse(30)
 
     assert await refuse(90) - before < 25  # they are 45 MiB
+
+
+async def test_bodies_are_not_kept_while_their_commands_wait(bounded: Desk) -> None:
+    key, service = await bounded.key(), Service()
+    service.may_end.clear()
+    body = json.dumps({"first_name": "Ada"}).encode().ljust(MAX_BODY_BYTES)
+    database = open_database(bounded.environment.database_urls["onboarding"], "onboarding")
+    handlers = {onboarding.UPDATE_PERSON.name: service}
+
+    async def waiting() -> int:
+        [row] = await rows(database, "SELECT count(*) FROM inbox WHERE finished_at IS NULL")
+        return int(row[0])
+
+    held = []
+    async with (
+        AsyncExitStack() as opened,
+        carrying_out(bounded.environment, handlers, database=database),
+    ):
+        for count in range(10, 120, 10):
+            requests = [signed_request(key, "PATCH", PERSON, body) for _ in range(10)]
+            await opened.enter_async_context(connected(bounded, requests))
+
+            async def all_wait(count: int = count) -> bool:
+                return await waiting() == count
+
+            await until(all_wait)
+            held.append(resident_mebibytes(bounded.stack.services["gateway"].pid))
+        service.may_end.set()
+    await database.close()
+
+    assert held[-1] - held[0] < 12, "their bodies are 25 MiB"
