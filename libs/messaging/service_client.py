@@ -65,6 +65,10 @@ LATE = "The service did not answer in time."
 """The detail of a read that has no reply at its deadline."""
 WAITING_REPLIES = 20_000
 """The most commands and queries of one process that wait for a reply: each holds memory until its deadline."""
+COMMANDS_OF_A_TENANT = 4096
+"""The most commands of one tenant in one process that wait for a reply: half as many as a gateway process takes
+connections by default. One on which a command waits is not closed for another caller's.
+"""
 OUTSTANDING_QUERIES = 1024
 """The most unanswered queries of one process to one service: four times as many as a service works on at once. Those of
 nine processes fit into the service's queue (`QUERY_QUEUE_LENGTH`). It drops further ones in silence, as they are sent
@@ -121,6 +125,7 @@ class ServiceClient:
         self._outstanding: Counter[str] = Counter()
         self._of_tenants: Counter[tuple[str, str]] = Counter()
         """By service and tenant."""
+        self._commands_of_tenants: Counter[str] = Counter()
         self._queries: set[asyncio.Future[Reply]] = set()
         self._attached: _Attached | None = None
         self._replies_ended = False
@@ -282,11 +287,17 @@ class ServiceClient:
         """Publish a command durably and await its reply until its deadline, which a stop of the process brings forward.
 
         Raises:
-            Unavailable: the broker refused it, returned it, never got it, or blocks publishers.
+            Unavailable: the broker refused it, returned it, never got it, or blocks publishers; or as many commands of
+                its tenant as may be are unanswered.
             OutcomePending: it may have been accepted, and there was no reply in time.
         """
         attached = self._attached
-        if attached is None or attached.session.is_blocked:
+        tenant = envelope.principal.tenant
+        if (
+            attached is None
+            or attached.session.is_blocked
+            or self._commands_of_tenants[tenant] >= COMMANDS_OF_A_TENANT
+        ):
             raise Unavailable
         properties = Properties(
             content_type="application/json",
@@ -295,6 +306,7 @@ class ServiceClient:
             message_id=envelope.message_id,
         )
         future = self._expect(envelope)
+        self._commands_of_tenants[tenant] += 1
         try:
             async with self._deadlines.limit(_left(envelope)):
                 with _sending(COMMANDS, envelope.operation, envelope):
@@ -316,6 +328,9 @@ class ServiceClient:
             raise OutcomePending from error
         finally:
             self._waiting.pop(envelope.message_id, None)
+            self._commands_of_tenants[tenant] -= 1
+            if not self._commands_of_tenants[tenant]:
+                del self._commands_of_tenants[tenant]
 
     def _expect(self, envelope: Envelope) -> asyncio.Future[Reply]:
         if len(self._waiting) >= WAITING_REPLIES:

@@ -114,10 +114,10 @@ async def client_on(
     return service_client
 
 
-def an_update(service_client: ServiceClient) -> Envelope:
+def an_update(service_client: ServiceClient, tenant: str = "tenant") -> Envelope:
     return service_client.envelope(
         UPDATE_PERSON,
-        PRINCIPAL,
+        msgspec.structs.replace(PRINCIPAL, tenant=tenant),
         UpdatePerson.model_validate({"person_id": "p"}),
         command_id=str(uuid.uuid4()),
         request_id="r",
@@ -186,6 +186,35 @@ async def test_one_tenant_leaves_room_for_the_others() -> None:
             await list_accounts(service_client, 0.01, "t_other")
 
         for task in unanswered:
+            task.cancel()
+
+
+async def test_commands_of_one_tenant_leave_connections_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(service_client_module, "COMMANDS_OF_A_TENANT", 2)
+    channel = ScriptedChannel()
+    service_client = await client_on(channel)
+
+    async def send(tenant: str) -> None:
+        await service_client.send_command(an_update(service_client, tenant))
+
+    async with asyncio.TaskGroup() as group:
+        first, second = [group.create_task(send("t_busy")) for _ in range(2)]
+        while len(channel.published) < 2:
+            await asyncio.sleep(0)
+
+        with pytest.raises(Unavailable):
+            await send("t_busy")
+        others = [group.create_task(send("t_other"))]
+        first.cancel()
+        await asyncio.wait({first})
+        others.append(group.create_task(send("t_busy")))
+        while len(channel.published) < 4:
+            await asyncio.sleep(0)
+
+        for task in (second, *others):
+            assert not task.done()
             task.cancel()
 
 
