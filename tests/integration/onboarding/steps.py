@@ -131,7 +131,7 @@ class Steps:
 
     async def lease_again(self) -> None:
         async with self.database.driver() as connection:
-            claimed = await inbox.claim(connection, 100)
+            claimed = await inbox.claim(connection, 10_000)
         self.leased = next(one for one in claimed if one.command_id == self.leased.command_id)
 
     async def resolve(self, resolution: Resolution, result: Any = None) -> None:
