@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from libs.contracts.errors import IdempotencyKeyReused
+from libs.contracts.errors import Abandoned, IdempotencyKeyReused
 from libs.contracts.exact_json import decode
 from libs.contracts.operation import Operation
 from libs.contracts.table import BY_NAME
-from libs.messaging.envelope import Envelope
+from libs.messaging.envelope import Envelope, decode_reply
 from libs.persistence.inbox_acceptance import KnownCommand
 from libs.persistence.sealing import DIGEST_BYTES
 
@@ -22,7 +22,8 @@ def refusal_of(envelope: Envelope, known: KnownCommand) -> IdempotencyKeyReused 
     """The answer to a request that does not repeat the one that began the command; None for one that does.
 
     Bodies are compared by their keyed hashes. Where the gateway no longer has the lookup key of the stored hash, the
-    contents are compared. What is in the path needs no comparison: the command id is made of it.
+    contents are compared. What is in the path needs no comparison: the command id is made of it. Where contents cannot
+    be compared, a command that an operator abandoned is answered as such all the same: that says nothing of its body.
     """
     if known.body_hash in (envelope.body_hash, *envelope.earlier_body_hashes):
         return None
@@ -32,7 +33,7 @@ def refusal_of(envelope: Envelope, known: KnownCommand) -> IdempotencyKeyReused 
     if operation is not None and operation.command.model_fields.keys() <= {*operation.path_fields}:
         return None
     if operation is None or operation.command_shape or not known.body:
-        return IdempotencyKeyReused(NOT_COMPARABLE)
+        return None if _is_abandoned(known) else IdempotencyKeyReused(NOT_COMPARABLE)
     is_same = _content(operation, known.body) == _content(operation, bytes(envelope.body))
     return None if is_same else IdempotencyKeyReused()
 
@@ -42,6 +43,13 @@ def _is_by_absent_key(envelope: Envelope, known: KnownCommand) -> bool:
         return False
     arriving = (envelope.body_hash, *envelope.earlier_body_hashes)
     return _key_of(known.body_hash) not in map(_key_of, arriving)
+
+
+def _is_abandoned(known: KnownCommand) -> bool:
+    if known.reply is None:
+        return False
+    error = decode_reply(known.reply).error
+    return error is not None and error.code == Abandoned.code
 
 
 def _key_of(body_hash: str) -> str:

@@ -8,14 +8,15 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from libs.contracts.errors import IdempotencyKeyReused
+from libs.contracts.errors import Abandoned, IdempotencyKeyReused
 from libs.contracts.exact_json import encode
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.operation import Operation
 from libs.contracts.payments_operations import APPROVE_WIRE, DECLINE_WIRE, SEND_WIRE
 from libs.contracts.principal import Family, Principal
+from libs.handling.answers import error_reply
 from libs.handling.repetitions import NOT_COMPARABLE, refusal_of
-from libs.messaging.envelope import Envelope
+from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.inbox_acceptance import KnownCommand
 from libs.persistence.sealing import LookupKeys
 from tests.unit.persistence.keys import a_key
@@ -45,7 +46,8 @@ def arriving(operation: Operation, ring: str, sent: bytes = SENT, body: bytes = 
 
 
 def known(ring: str, sent: bytes = SENT, body: bytes = b"") -> KnownCommand:
-    return KnownCommand(False, hashes(ring, sent)[0], body, b"{}")
+    reply = encode(Reply(id="c1", to="m1"))
+    return KnownCommand(False, hashes(ring, sent)[0], body, reply)
 
 
 @pytest.mark.parametrize("ring", [OLD, f"{NEW},{OLD}", f"{OLD},{NEW}"])
@@ -99,3 +101,10 @@ def test_what_cannot_be_compared_is_refused_without_a_claim_about_its_body(
 
     assert refusal is not None
     assert refusal.detail == NOT_COMPARABLE
+
+
+def test_a_command_that_an_operator_abandoned_is_answered_as_such_without_its_body() -> None:
+    reply = encode(error_reply("c1", "m1", Abandoned()))
+    abandoned = KnownCommand(False, hashes(OLD, SENT)[0], b"", reply)
+
+    assert refusal_of(arriving(SEND_WIRE, NEW), abandoned) is None
