@@ -34,7 +34,8 @@ def of_opening(file: CustomerFile, *, leaves_pending: bool) -> list[Event]:
     """The events by which a customer is approved; `file` as it is after the transaction's changes.
 
     Args:
-        leaves_pending: it is its onboarding that approves it, and nothing has told of its persons' verdicts before.
+        leaves_pending: it is its onboarding that approves it, so that its persons' verdicts are told as well. A verdict
+            that a decision has brought before is told again.
     """
     persons = file.persons if leaves_pending else ()
     return [

@@ -48,7 +48,7 @@ class Parts:
         refused_by_provider: bool = False,
     ) -> None:
         """Move the customer, whose row is locked, to `status`, and record the event that tells so. Of one that leaves
-        `pending` the verdicts on its persons are told, too: until then they were stored without events.
+        `pending` the verdicts on its persons are told, too: those of its onboarding were stored without events.
         """
         assert states.may_follow(file.customer.status, status)
         customer = file.customer
