@@ -22,7 +22,7 @@ from typing import Any
 from tests.e2e.wires.hands import RATE, WIRE, Sender, sender_of
 from tests.support.api import Answer, Api
 from tests.support.bank import Row
-from tests.support.live import CUSTOMERS, ONBOARDED, Live
+from tests.support.live import CUSTOMERS, NONE, ONBOARDED, Live
 from tests.support.pace import pace, waiting_pace
 from tests.support.people import application, new_key
 from tests.support.receivers import receiver
@@ -277,11 +277,15 @@ class Load:
             command.method, command.target, command.body, command.key, FINAL_SECONDS, command.api
         )
 
-    async def agrees(self) -> None:
-        """What callers were told, our API and the bank agree, and each event was published and delivered."""
+    async def agrees(self, new_events: Counter[str] = NONE) -> None:
+        """What callers were told, our API and the bank agree, and each event was published and delivered.
+
+        Args:
+            new_events: of an onboarding, which services of the release before do not record.
+        """
         await self._wires_agree()
-        await self._onboardings_agree()
-        await self._updates_agree()
+        await self._onboardings_agree(new_events)
+        await self._updates_agree(new_events)
         await self.live.events.fetch()
         self.live.events.check()
         await eventually("every event is delivered", self._all_delivered, FINAL_SECONDS)
@@ -303,7 +307,7 @@ class Load:
         await self.sender.has_told(marks, "created", "submitted", "completed")
         assert await self.sender.total(state="completed") == await self.sender.total() == len(marks)
 
-    async def _onboardings_agree(self) -> None:
+    async def _onboardings_agree(self, new_events: Counter[str]) -> None:
         customers = await self.live.bank.customers()
         accounts = await self.live.bank.accounts()
         linked = await self.live.bank.external_accounts()
@@ -328,9 +332,9 @@ class Load:
             ]
             shown = await self.live.customer(customer_id)
             assert [account["id"] for account in shown["accounts"]] == [account_id]
-            await self.live.has_events(customer_id, ONBOARDED)
+            await self.live.has_events(customer_id, ONBOARDED, new_events)
 
-    async def _updates_agree(self) -> None:
+    async def _updates_agree(self, new_events: Counter[str]) -> None:
         for customer_id in self._customer_ids:
             target = f"{CUSTOMERS}/business/{customer_id}"
             commands = [command for command in self.commands if command.target == target]
@@ -341,7 +345,7 @@ class Load:
             shown = await self.live.customer(customer_id)
             assert shown["business"]["dba"] == commands[-1].mark
             updates = Counter({"customer.updated": len(carried_out)})
-            await self.live.has_events(customer_id, ONBOARDED + updates)
+            await self.live.has_events(customer_id, ONBOARDED + updates, new_events)
 
     async def _all_delivered(self) -> bool:
         ours = {self.sender.account.customer_id, *self._customer_ids} | {
