@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import Interval, bindparam, case, func, literal, update
+from sqlalchemy import Interval, bindparam, case, func, literal, null, update
 
 from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.tables import saga_steps
@@ -21,8 +21,13 @@ _DATE_BACK = (
         last_sent_at=case(
             # Of a lost send: before the intent it stays.
             (_T.last_sent_at < _T.intended_at, _T.last_sent_at - _SETBACK),
-            (_T.last_sent_at > func.clock_timestamp(), func.clock_timestamp()),
-            else_=_T.last_sent_at,
+            # An operator found the step absent: no send is known.
+            (_T.last_sent_at.is_(None), null()),
+            else_=func.greatest(
+                func.least(_T.last_sent_at, func.clock_timestamp()),
+                # Not before the intent, also where the setback was longer than is known.
+                _T.intended_at - _SETBACK,
+            ),
         ),
         resolved_at=_T.resolved_at - _SETBACK,
     )

@@ -93,7 +93,8 @@ _ATTEMPT = (
     .where(IS_THE_STEP)
     .values(
         first_sent_at=func.coalesce(_T.first_sent_at, _NOW),
-        last_sent_at=_NOW,
+        # Not before the intent, also where the clock of the server that took over is behind: see `has_no_known_send`.
+        last_sent_at=func.greatest(_NOW, _T.intended_at),
         last_attempt_at=_NOW,
         # Of a step that an operator found absent: its outcome is open again, and it is not purged.
         recorded_at=None,

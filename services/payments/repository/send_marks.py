@@ -81,8 +81,11 @@ _DATE_BACK = _HAVE_MARKS.values(
     send_begun_at=table.c.send_begun_at - _SETBACK,
     last_sent_at=case(
         (HAS_LOST_SENDS_ONLY, table.c.last_sent_at - _SETBACK),
-        (table.c.last_sent_at > func.clock_timestamp(), func.clock_timestamp()),
-        else_=table.c.last_sent_at,
+        else_=func.greatest(
+            func.least(table.c.last_sent_at, func.clock_timestamp()),
+            # Not before the first one, also where the setback was longer than is known.
+            table.c.send_begun_at - _SETBACK,
+        ),
     ),
 )
 _RECORD_WAS_FOUND_MISSING = was_found_missing(bindparam("record", type_=Text)).label(

@@ -19,8 +19,12 @@ from tests.unit.payments.test_resolving import resolve
 HOURS = 3 * 3600.0
 
 
-async def set_back(bench: Bench, send: inbox.Leased) -> None:
-    """The clock goes back by three hours after all that was done, and payments looks at it."""
+async def set_back(bench: Bench, send: inbox.Leased, *, unnoticed_seconds: float = 0.0) -> None:
+    """The clock goes back by three hours after all that was done, and payments looks at it.
+
+    Args:
+        unnoticed_seconds: by how much more it went back than can be told.
+    """
     async with bench.database.transaction() as connection:
         await connection.execute(
             text(
@@ -28,7 +32,7 @@ async def set_back(bench: Bench, send: inbox.Leased) -> None:
                 " last_sent_at = last_sent_at + make_interval(secs => :ahead)"
                 " WHERE transaction_id = :id"
             ),
-            {"ahead": HOURS, "id": send.command_id},
+            {"ahead": HOURS + unnoticed_seconds, "id": send.command_id},
         )
     await set_clock_back(bench.database, HOURS)
     await look(bench)
@@ -87,3 +91,15 @@ async def test_a_wire_of_which_no_send_is_recorded_stays_one(bench: Bench) -> No
         await set_back(bench, send)
 
         assert (await bench.found(send)).has_lost_sends_only
+
+
+async def test_a_send_that_is_known_stays_known_after_a_setback_that_was_longer_than_is_told(
+    bench: Bench,
+) -> None:
+    send = await bench.wire(first_sent_seconds_ago=0)
+
+    await set_back(bench, send, unnoticed_seconds=600)
+
+    wire = await bench.found(send)
+    assert not wire.has_lost_sends_only
+    assert (wire.last_send_age_seconds or 0) <= 0
