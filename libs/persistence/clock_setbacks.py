@@ -5,9 +5,10 @@ forgotten a key that looks remembered. The lives of the database (`continuity`) 
 second. Where the clock shows less than the newest one, it was set back, at least by the difference. What has passed
 since that reading is told by the clocks of the processes, and added.
 
-Times by which rules go are then dated back by as much: those of the lives and of commands that wait here, those of
-sends by the service. What was written between the setback and the next look, a second at most, looks older than it is.
-A setback by less than the time in which no process saw the database leaves no trace.
+Times by which rules go are then dated back by as much: those of the lives here, those of sends by the service, in one
+transaction. When commands are due follows in batches, since there may be hundreds of thousands. What was written
+between the setback and the next look, a second at most, looks older than it is. A setback by less than the time in
+which no process saw the database leaves no trace.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 from prometheus_client import Counter
-from sqlalchemy import Double, Interval, bindparam, case, cast, extract, func, select, update
+from sqlalchemy import Double, Interval, bindparam, case, cast, extract, func, null, select, update
 
 from libs.persistence import inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
@@ -46,6 +47,10 @@ _NEWEST_READING = (
     .order_by(table.c.last_seen_at.desc())
     .limit(1)
 )
+_EARLIER = table.alias("earlier")
+_LEFT_OVER = select(
+    func.coalesce(func.sum(_EARLIER.c.put_off_by), timedelta(), type_=Interval)
+).scalar_subquery()
 _IS_PRESENT = table.c.started_at == func.pg_postmaster_start_time()
 _SETBACK = bindparam("setback", type_=Interval)
 # `first_seen_at` of the present life is bounded by the clock (`database_life.see`): what was sent before is on its way
@@ -57,7 +62,19 @@ _DATE_LIVES_BACK = update(table).values(
     last_seen_at=case((_IS_PRESENT, func.clock_timestamp()), else_=table.c.last_seen_at - _SETBACK),
     process_seen_at=case((_IS_PRESENT, _PROCESS_TIME), else_=table.c.process_seen_at),
     report_due_at=table.c.report_due_at - _SETBACK,
+    # Commands that an earlier setback has put off may be left over: they are begun anew with the present one.
+    put_off_by=case((_IS_PRESENT, _SETBACK + _LEFT_OVER)),
+    put_off_after=case((_IS_PRESENT, func.clock_timestamp())),
 )
+_PUT_OFF = (
+    select(table.c.started_at, table.c.put_off_by, table.c.put_off_after)
+    .where(table.c.put_off_by.is_not(None))
+    .limit(1)
+    .with_for_update()
+)
+_BROUGHT_FORWARD = update(table).where(table.c.started_at == bindparam("life"))
+_BROUGHT_FORWARD_UNTIL = _BROUGHT_FORWARD.values(put_off_after=bindparam("until", type_=INSTANT))
+_NO_LONGER_PUT_OFF = _BROUGHT_FORWARD.values(put_off_by=null(), put_off_after=null())
 
 
 async def follow(connection: AsyncConnection, date_back: DateBack | None) -> timedelta | None:
@@ -74,8 +91,27 @@ async def follow(connection: AsyncConnection, date_back: DateBack | None) -> tim
     await connection.execute(_DATE_LIVES_BACK, {"setback": setback, "process_time": now})
     if date_back is not None:
         await date_back(connection, setback)
-    await inbox_housekeeping.bring_forward(connection, setback)
     return setback
+
+
+async def bring_forward(connection: AsyncConnection) -> bool:
+    """Have some more of the open commands due earlier by as much as the clock was set back. Whether there may be more.
+
+    A driver that has locked a command and waits for a life (`continuity.note_missing`) may end in a deadlock with this:
+    one of both is tried again.
+    """
+    put_off = (await connection.execute(_PUT_OFF)).first()
+    if put_off is None:
+        return False
+    until = await inbox_housekeeping.bring_forward(
+        connection, put_off.put_off_by, after=put_off.put_off_after
+    )
+    life = {"life": put_off.started_at}
+    if until is None:
+        await connection.execute(_NO_LONGER_PUT_OFF, life)
+    else:
+        await connection.execute(_BROUGHT_FORWARD_UNTIL, life | {"until": until})
+    return until is not None
 
 
 def report(setback: timedelta) -> None:

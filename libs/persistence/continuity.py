@@ -218,6 +218,8 @@ class Continuity:
             WENT_BACK.set(bool((await connection.execute(statements.OPEN)).first()))
         if setback is not None:
             clock_setbacks.report(setback)
+        if life.are_commands_put_off:
+            await self._bring_commands_forward()
         UNCHECKED.set(not life.is_checked)
         is_report_due = life.is_report_due
         if not life.is_checked and life.is_settled:
@@ -231,6 +233,12 @@ class Continuity:
             self._comparison = None
         if is_report_due and self._went_back is not None:
             await self._report(self._went_back)
+
+    async def _bring_commands_forward(self) -> None:
+        more = True
+        while more:
+            async with self._database.transaction() as connection:
+                more = await clock_setbacks.bring_forward(connection)
 
     async def _report(self, went_back: Callable[[], Awaitable[None]]) -> None:
         claim = {"claim": timedelta(seconds=REPORT_SECONDS)}

@@ -69,6 +69,11 @@ LIFE = select(
         "is_settled"
     ),
     select(table.c.started_at).where(_IS_DUE).correlate(None).exists().label("is_report_due"),
+    select(table.c.started_at)
+    .where(table.c.put_off_by.is_not(None))
+    .correlate(None)
+    .exists()
+    .label("are_commands_put_off"),
 ).where(_PRESENT)
 # Replicas record what they found one after the other: what is newly missing is told by the statement's snapshot, which
 # is then younger than what another replica has committed.

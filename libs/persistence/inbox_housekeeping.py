@@ -21,11 +21,13 @@ from sqlalchemy import (
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.tables import INSTANT
 from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24
 PURGE_BATCH = 1000
 HASTENED_AT_ONCE = 1000
+BROUGHT_FORWARD_AT_ONCE = 1000
 _LONGEST_SETBACK = literal(timedelta(days=3650), Interval)
 
 _PURGE = delete(table).where(
@@ -61,21 +63,29 @@ _HASTEN = (
     )
     .values(due_at=func.clock_timestamp())
 )
-# One that is driven meanwhile is left out: its process says when it is due.
+_IS_PUT_OFF = (
+    table.c.finished_at.is_(None),
+    table.c.parked_at.is_(None),
+    table.c.due_at > bindparam("after", type_=INSTANT),
+)
+_NEXT_PUT_OFF = (
+    select(table.c.due_at)
+    .where(*_IS_PUT_OFF, table.c.due_at < func.statement_timestamp() + _LONGEST_SETBACK)
+    .order_by(table.c.due_at)
+    .limit(bindparam("batch"))
+    .subquery()
+)
+_UNTIL = select(func.max(_NEXT_PUT_OFF.c.due_at).label("until"), func.count().label("commands"))
+# The lock of one that is driven meanwhile is waited for: its process may end, and it would be due too late.
 _BRING_FORWARD = (
     update(table)
     .where(
         is_chosen(
             table.c.command_id,
             select(table.c.command_id)
-            .where(
-                table.c.finished_at.is_(None),
-                table.c.parked_at.is_(None),
-                table.c.due_at > func.statement_timestamp(),
-                table.c.due_at < func.statement_timestamp() + _LONGEST_SETBACK,
-            )
+            .where(*_IS_PUT_OFF, table.c.due_at <= bindparam("until", type_=INSTANT))
             .order_by(table.c.command_id)
-            .with_for_update(skip_locked=True),
+            .with_for_update(key_share=True),
         )
     )
     .values(due_at=table.c.due_at - bindparam("setback", type_=Interval))
@@ -137,9 +147,26 @@ async def hasten(connection: AsyncConnection, *, ahead: timedelta) -> int:
     return hastened.rowcount
 
 
-async def bring_forward(connection: AsyncConnection, setback: timedelta) -> None:
-    """Have open commands due earlier by as much as the database's clock was set back."""
-    await connection.execute(_BRING_FORWARD, {"setback": setback})
+async def bring_forward(
+    connection: AsyncConnection, setback: timedelta, *, after: datetime
+) -> datetime | None:
+    """Have the next open commands due earlier by as much as the database's clock was set back. They are about
+    `BROUGHT_FORWARD_AT_ONCE`, in the order in which they are due, so that none is brought forward twice: it is due
+    before the place where the next call begins.
+
+    Args:
+        after: those that are due then are done.
+
+    Returns when the last one of them was due; None: there are no more.
+    """
+    found = await connection.execute(_UNTIL, {"after": after, "batch": BROUGHT_FORWARD_AT_ONCE})
+    batch = found.one()
+    if batch.commands:
+        values = {"setback": setback, "after": after, "until": batch.until}
+        await connection.execute(_BRING_FORWARD, values)
+    # Else those that are postponed meanwhile would be brought forward, too, again and again.
+    until: datetime | None = batch.until if batch.commands == BROUGHT_FORWARD_AT_ONCE else None
+    return until
 
 
 async def may_be_purged(

@@ -221,10 +221,19 @@ DATABASE_LIFE_REPORTS = (
 """A column that was added to `DATABASE_LIFE` later."""
 
 DATABASE_LIFE_READINGS = (
-    "ALTER TABLE database_life ADD COLUMN process_seen_at timestamptz",
+    """
+    ALTER TABLE database_life
+        ADD COLUMN process_seen_at timestamptz,
+        ADD COLUMN put_off_by interval,
+        ADD COLUMN put_off_after timestamptz
+    """,
     "COMMENT ON COLUMN database_life.process_seen_at IS 'last_seen_at by the clock of the process that saw it'",
+    (
+        "COMMENT ON COLUMN database_life.put_off_by IS"
+        " 'so much too late are open commands that are due after put_off_after; null: none are'"
+    ),
 )
-"""Another one: see `libs.persistence.clock_setbacks`."""
+"""Others: see `libs.persistence.clock_setbacks`."""
 
 AUDIT = (
     """

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    Interval,
     MetaData,
     Table,
     Text,
@@ -217,6 +218,8 @@ database_life = Table(
     Column("reason", Text),
     Column("report_due_at", INSTANT),
     Column("process_seen_at", INSTANT),
+    Column("put_off_by", Interval),
+    Column("put_off_after", INSTANT),
     Index(
         "database_life_open",
         "started_at",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -74,7 +74,9 @@ async def hasten_commands(database: Database) -> None:
 
 async def bring_commands_forward(database: Database) -> None:
     async with database.transaction() as connection:
-        await inbox_housekeeping.bring_forward(connection, timedelta(hours=3))
+        await inbox_housekeeping.bring_forward(
+            connection, timedelta(hours=3), after=datetime.now(UTC)
+        )
 
 
 async def purge_steps(database: Database) -> None:

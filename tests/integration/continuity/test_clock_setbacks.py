@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ from prometheus_client import REGISTRY
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
-from libs.persistence import clock_setbacks, inbox_acceptance
+from libs.persistence import clock_setbacks, inbox_acceptance, inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database
@@ -26,8 +27,10 @@ from tests.integration.continuity.lives import (
     let_pass,
     lost_history_seconds,
 )
+from tests.integration.continuity.test_comparing import WAITING_FOR_LOCKS
 from tests.support.database_life import set_clock_back
 from tests.support.pace import pace
+from tests.support.waiting import eventually
 
 HOURS = 3 * 3600.0
 
@@ -175,3 +178,53 @@ async def test_commands_are_due_as_soon_as_they_would_have_been_and_held_ones_st
 
     assert await rests_for(database, resting) <= 5
     assert 0 <= 24 * 3600 - await rests_for(database, held) < 60 * pace()
+
+
+def ends_after_one_batch() -> Callable[[AsyncConnection], Awaitable[bool]]:
+    bring_forward, batches = clock_setbacks.bring_forward, iter([1])
+
+    async def once(connection: AsyncConnection) -> bool:
+        if next(batches, None) is None:
+            raise ConnectionError
+        return await bring_forward(connection)
+
+    return once
+
+
+async def test_what_a_process_leaves_of_them_as_it_ends_is_brought_forward_once(
+    database: Database, check: Continuity, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inbox_housekeeping, "BROUGHT_FORWARD_AT_ONCE", 2)
+    waits = [5.0, 3600.0, 7200.0, 24 * 3600.0, 48 * 3600.0]
+    commands = [await postponed(database, HOURS + wait) for wait in waits]
+    await check.check()
+    await set_clock_back(database, HOURS)
+    with monkeypatch.context() as ending, pytest.raises(ConnectionError):
+        ending.setattr(clock_setbacks, "bring_forward", ends_after_one_batch())
+        await check.check()
+
+    await check.check()
+
+    for command_id, wait in zip(commands, waits, strict=True):
+        assert 0 <= wait - await rests_for(database, command_id) < 60 * pace()
+
+
+async def test_a_command_whose_row_is_locked_is_brought_forward_once_it_is_free(
+    database: Database, check: Continuity
+) -> None:
+    command_id = await postponed(database, HOURS + 5)
+    await check.check()
+    await set_clock_back(database, HOURS)
+
+    async def is_waiting() -> bool:
+        async with database.transaction() as connection:
+            return bool((await connection.execute(text(WAITING_FOR_LOCKS))).scalar_one())
+
+    async with database.transaction() as driver:
+        lock = text("SELECT FROM inbox WHERE command_id = :id FOR NO KEY UPDATE")
+        await driver.execute(lock, {"id": command_id})
+        checking_it = asyncio.create_task(check.check())
+        await eventually("the look waits for the lock", is_waiting)
+    await checking_it
+
+    assert await rests_for(database, command_id) <= 5
