@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from typing import TypeVar
 from uuid import UUID
 
@@ -182,7 +181,7 @@ class Saga:
         compensation: bool,
     ) -> AnswerT:
         assert ANSWERS[without_number(step)] is answer
-        last_sent_at: datetime | None = None
+        begun: Begun | None = None
         outcome: Outcome[AnswerT]
         match await self._begin(step, compensation=compensation):
             case Done(result, is_recorded):
@@ -193,16 +192,16 @@ class Saga:
                 outcome = Refused(reason, code)
                 if is_recorded:
                     raise StepRefused(step, reason, code)
-            case Begun(earlier, last_sent_at, found_means_lost):
+            case Begun() as begun:
                 crash_point(f"onboarding.{without_number(step)}.intended")
                 key = derived(self.name.saga_id, step)
-                attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, earlier)
+                attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, begun.earlier)
                 outcome = await write_once(write, attempt)
                 if isinstance(outcome, Accepted) and outcome.was_found:
                     self.found.add(step)
-                    if found_means_lost and write.finds_only_sends:
+                    if begun.found_means_lost and write.finds_only_sends:
                         await self._note_loss(step)
-        return await self._conclude(step, outcome, record, following, last_sent_at)
+        return await self._conclude(step, outcome, record, following, begun)
 
     async def _note_loss(self, step: str) -> None:
         """Open a case: the provider has carried out a step of which this database knows no send.
@@ -232,7 +231,7 @@ class Saga:
         outcome: Outcome[AnswerT],
         record: Record[AnswerT] | None,
         following: str | None,
-        last_sent_at: datetime | None,
+        begun: Begun | None,
     ) -> AnswerT:
         """Commit what came of an attempt; the answer, or raise."""
         point = without_number(step)
@@ -264,9 +263,9 @@ class Saga:
                 raise NothingSent(step)
             case Unknown():
                 STEPS.labels(point, "unknown").inc()
-                if not outcome.sent:
+                if begun is not None and not outcome.sent:
                     async with self.drive.transaction() as connection:
-                        await steps.not_sent_again(connection, self.name, step, last_sent_at)
+                        await steps.not_sent_again(connection, self.name, step, begun)
                 if outcome.needs_operator:
                     _log.error("write_needs_an_operator", saga=str(self.name.saga_id), step=step)
                     raise NeedsOperator(

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    Boolean,
     Double,
     Interval,
     Row,
@@ -112,10 +113,20 @@ _MAY_BE_OLDER = (
         )
     )
 )
+_SENT_LAST_AT = bindparam("sent_last_at", type_=INSTANT)
+# A known send is not before the intent, a lost one is, also where the clock was set back since the time was read.
 _NOT_SENT_AGAIN = (
     update(saga_steps)
     .where(IS_THE_STEP, _IS_INTENDED)
-    .values(last_sent_at=bindparam("sent_last_at"))
+    .values(
+        last_sent_at=case(
+            (
+                bindparam("is_known", type_=Boolean),
+                func.greatest(func.least(_SENT_LAST_AT, _NOW), _T.intended_at),
+            ),
+            else_=func.least(_SENT_LAST_AT, _T.intended_at - timedelta(microseconds=1)),
+        )
+    )
 )
 _WITHDRAW = delete(saga_steps).where(IS_THE_STEP, _IS_INTENDED, _T.resolved_at.is_(None))
 _WITHDRAW_RESOLVED = (
@@ -218,13 +229,15 @@ class Begun:
     Args:
         earlier: sends before this attempt; None when certainly nothing was sent.
         last_sent_at: of the last one of these.
+        has_known_send: this database knows of one of these.
         found_means_lost: this database may lack commits, and knows of no send. If the provider has a write that only a
             send can have made (`finds_only_sends`), a commit was lost, and a case is opened.
     """
 
     earlier: Earlier | None
     last_sent_at: datetime | None
-    found_means_lost: bool = False
+    has_known_send: bool
+    found_means_lost: bool
 
 
 async def take_up(
@@ -305,16 +318,26 @@ def begun(
         known is None or earlier.last_sent_seconds_ago < known.last_sent_seconds_ago
     ):
         last_sent_at = now - timedelta(seconds=earlier.last_sent_seconds_ago)
-    return Begun(earlier, last_sent_at, lost is not None and has_no_known_send)
+    return Begun(
+        earlier,
+        last_sent_at,
+        has_known_send=not has_no_known_send,
+        found_means_lost=lost is not None and has_no_known_send,
+    )
 
 
 async def not_sent_again(
-    connection: AsyncConnection, saga: SagaName, name: str, last_sent_at: datetime | None
+    connection: AsyncConnection, saga: SagaName, name: str, begun: Begun
 ) -> None:
     """The attempt that was begun sent nothing that may still arrive: put the time of the last send back."""
     await connection.execute(
         _NOT_SENT_AGAIN,
-        {"of_saga": saga.saga_id, "of_name": name, "sent_last_at": last_sent_at},
+        {
+            "of_saga": saga.saga_id,
+            "of_name": name,
+            "sent_last_at": begun.last_sent_at,
+            "is_known": begun.has_known_send,
+        },
     )
 
 

@@ -150,11 +150,13 @@ class Sending:
         if outcome.sent:
             return
         async with drive.transaction() as connection:
-            transaction_id, last_sent_at = begun.wire.transaction_id, begun.wire.last_sent_at
-            if last_sent_at is None:
-                await send_marks.mark_lost_sends(connection, transaction_id)
+            wire = begun.wire
+            if wire.last_sent_at is None or wire.has_lost_sends_only:
+                await send_marks.mark_lost_sends(connection, wire.transaction_id)
             else:
-                await send_marks.restore_last_sent_at(connection, transaction_id, last_sent_at)
+                await send_marks.restore_last_sent_at(
+                    connection, wire.transaction_id, wire.last_sent_at
+                )
 
     async def _record(self, drive: Drive, begun: Begun, decision: Decision) -> WireRecord:
         """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""

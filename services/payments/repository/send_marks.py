@@ -28,7 +28,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from libs.contracts.wires import WireState
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import was_found_missing
-from libs.persistence.tables import UUID_TYPE, seconds_since
+from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
 from services.payments.repository.stored_wires import HAS_LOST_SENDS_ONLY
@@ -55,8 +55,16 @@ _BEGIN_SEND = (
     )
 )
 _WITHDRAW_SEND = update(table).where(*_IS_PENDING).values(send_begun_at=null(), last_sent_at=null())
+# Between the first send and now, also where the clock was set back since the time was read.
 _SET_LAST_SENT_AT = (
-    update(table).where(*_IS_PENDING).values(last_sent_at=bindparam("earlier_send_at"))
+    update(table)
+    .where(*_IS_PENDING)
+    .values(
+        last_sent_at=func.greatest(
+            func.least(bindparam("earlier_send_at", type_=INSTANT), func.clock_timestamp()),
+            table.c.send_begun_at,
+        )
+    )
 )
 
 _LOST_SECONDS = func.lost_history_seconds(type_=Double)
@@ -150,7 +158,7 @@ async def mark_lost_sends(connection: AsyncConnection, transaction_id: UUID) -> 
 async def restore_last_sent_at(
     connection: AsyncConnection, transaction_id: UUID, last_sent_at: datetime
 ) -> None:
-    """Note that the send that began last certainly did not happen: the send before it is the last again."""
+    """Note that the send that began last certainly did not happen: the known send before it is the last again."""
     await connection.execute(
         _SET_LAST_SENT_AT, {"id": transaction_id, "earlier_send_at": last_sent_at}
     )
@@ -159,6 +167,9 @@ async def restore_last_sent_at(
 async def date_back(connection: AsyncConnection, setback: timedelta) -> None:
     """Follow a setback of the database's clock: first sends are as old as before. Last sends were not
     later than now, and may still arrive for as long as if they had been made now.
+
+    It is one statement, since open sends are few: the circuit breaker lets few pass while the bank is away. 300,000 of
+    them take two thirds of the time that a statement has.
     """
     await connection.execute(_DATE_BACK, {"setback": setback})
 

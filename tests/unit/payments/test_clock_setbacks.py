@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 from sqlalchemy import text
 
@@ -9,7 +11,10 @@ from libs.contracts.errors import InvalidState, OutcomePending
 from libs.contracts.wires import WireState
 from libs.persistence import inbox
 from libs.providers.newest_records import NewestPage
+from libs.providers.outcomes import Unknown
+from libs.providers.writing import Capabilities
 from services.payments.app import continuity_of
+from services.payments.models import WireAtBank, WireRecord
 from services.payments.repository import send_marks
 from tests.support.database_life import distrusted, set_clock_back
 from tests.support.pace import pace
@@ -25,6 +30,13 @@ async def set_back(bench: Bench, send: inbox.Leased, *, unnoticed_seconds: float
     Args:
         unnoticed_seconds: by how much more it went back than can be told.
     """
+    await set_clock_ahead(bench, send, HOURS + unnoticed_seconds)
+    await set_clock_back(bench.database, HOURS)
+    await look(bench)
+
+
+async def set_clock_ahead(bench: Bench, send: inbox.Leased, seconds: float) -> None:
+    """As if the clock had been ahead as the wire was sent."""
     async with bench.database.transaction() as connection:
         await connection.execute(
             text(
@@ -32,10 +44,8 @@ async def set_back(bench: Bench, send: inbox.Leased, *, unnoticed_seconds: float
                 " last_sent_at = last_sent_at + make_interval(secs => :ahead)"
                 " WHERE transaction_id = :id"
             ),
-            {"ahead": HOURS + unnoticed_seconds, "id": send.command_id},
+            {"ahead": seconds, "id": send.command_id},
         )
-    await set_clock_back(bench.database, HOURS)
-    await look(bench)
 
 
 async def look(bench: Bench) -> None:
@@ -103,3 +113,53 @@ async def test_a_send_that_is_known_stays_known_after_a_setback_that_was_longer_
     wire = await bench.found(send)
     assert not wire.has_lost_sends_only
     assert (wire.last_send_age_seconds or 0) <= 0
+
+
+class SetBackWhileAsked:
+    """A bank that does not answer. While it is asked, the clock goes back, and payments looks at it."""
+
+    operation = "send_wire"
+    capabilities = Capabilities(KEY_SECONDS, TRANSIT_SECONDS)
+    finds_only_sends = True
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+
+    def send_wire(self, wire: WireRecord) -> SetBackWhileAsked:
+        return self
+
+    async def find(self, key: UUID, deadline: float) -> Unknown:
+        await set_clock_back(self._bench.database, HOURS)
+        await look(self._bench)
+        return Unknown("timed_out")
+
+    async def send(self, key: UUID, deadline: float) -> Unknown:
+        raise AssertionError("nothing is sent")
+
+    async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+        raise AssertionError("a send is looked up by its key")
+
+
+async def test_a_drive_over_a_setback_leaves_a_last_send_of_now_at_most(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=600)
+    await set_clock_ahead(bench, send, HOURS)
+
+    with pytest.raises(OutcomePending):
+        await bench.send(send, bank=SetBackWhileAsked(bench))
+
+    wire = await bench.found(send)
+    assert 0 <= (wire.last_send_age_seconds or 0) < 60 * pace()
+    assert not wire.has_lost_sends_only
+
+
+async def test_a_drive_over_a_setback_makes_no_known_send_of_a_lost_one(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=60)
+    async with distrusted(bench.database, lost_seconds=TRANSIT_SECONDS):
+        async with bench.database.transaction() as connection:
+            await send_marks.mark_lost_sends(connection, send.command_id)
+        await set_clock_ahead(bench, send, HOURS)
+
+        with pytest.raises(OutcomePending):
+            await bench.send(send, bank=SetBackWhileAsked(bench))
+
+        assert (await bench.found(send)).has_lost_sends_only
