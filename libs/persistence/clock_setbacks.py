@@ -2,8 +2,10 @@
 
 After one, times that were written before look younger than they are, or lie in the future: a provider may have
 forgotten a key that looks remembered. The lives of the database (`continuity`) have a reading of its clock of each
-second. Where the clock shows less than the newest one, it was set back, at least by the difference. What has passed
-since that reading is told by the clocks of the processes, and added.
+second, and by how much the clock of the process that took it was ahead then. Where the clock shows less than the newest
+reading, it was set back, at least by the difference. By how much is told by the clock of the process: by what it is
+ahead more than then. Where that is less than the difference, it was set back itself, as where one machine has all
+clocks: by how much more than the difference is not known.
 
 Times by which rules go are then dated back by as much: those of the lives here, those of sends by the service, in one
 transaction. When commands are due follows in batches, since there may be hundreds of thousands. What was written
@@ -14,18 +16,19 @@ which no process saw the database leaves no trace.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import structlog
 from prometheus_client import Counter
-from sqlalchemy import Double, Interval, bindparam, case, cast, extract, func, null, select, update
+from sqlalchemy import Interval, bindparam, case, func, null, select, update
 
 from libs.persistence import inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from libs.persistence.tables import database_life as table
 
-TOLERANCE_SECONDS = 2.0
+TOLERANCE = timedelta(seconds=2)
 """A clock that NTP corrects is set back by less."""
 
 SETBACKS = Counter(
@@ -33,17 +36,24 @@ SETBACKS = Counter(
     "Setbacks of the database's clock that this process has noticed",
 )
 
+
+@dataclass(frozen=True, slots=True)
+class Setback:
+    """A setback that was followed.
+
+    Args:
+        is_at_least: it may have been longer: the clock of the process cannot tell.
+    """
+
+    length: timedelta
+    is_at_least: bool = False
+
+
 DateBack = Callable[[AsyncConnection, timedelta], Awaitable[None]]
 """Dates the times of sends back. Last argument: by how much."""
 
-_PROCESS_TIME = bindparam("process_time", type_=INSTANT)
 _NEWEST_READING = (
-    select(
-        cast(extract("epoch", table.c.last_seen_at - func.clock_timestamp()), Double).label(
-            "ahead_seconds"
-        ),
-        table.c.process_seen_at,
-    )
+    select(table.c.last_seen_at, table.c.process_ahead, func.clock_timestamp().label("now"))
     .order_by(table.c.last_seen_at.desc())
     .limit(1)
 )
@@ -53,6 +63,7 @@ _LEFT_OVER = select(
 ).scalar_subquery()
 _IS_PRESENT = table.c.started_at == func.pg_postmaster_start_time()
 _SETBACK = bindparam("setback", type_=Interval)
+_PROCESS_AHEAD = bindparam("process_is_ahead", type_=Interval)
 # `first_seen_at` of the present life is bounded by the clock (`database_life.see`): what was sent before is on its way
 # for longer than a life that is dated back would say.
 _DATE_LIVES_BACK = update(table).values(
@@ -60,7 +71,7 @@ _DATE_LIVES_BACK = update(table).values(
         (_IS_PRESENT, table.c.first_seen_at), else_=table.c.first_seen_at - _SETBACK
     ),
     last_seen_at=case((_IS_PRESENT, func.clock_timestamp()), else_=table.c.last_seen_at - _SETBACK),
-    process_seen_at=case((_IS_PRESENT, _PROCESS_TIME), else_=table.c.process_seen_at),
+    process_ahead=case((_IS_PRESENT, _PROCESS_AHEAD), else_=table.c.process_ahead + _SETBACK),
     report_due_at=table.c.report_due_at - _SETBACK,
     # Commands that an earlier setback has put off may be left over: they are begun anew with the present one.
     put_off_by=case((_IS_PRESENT, _SETBACK + _LEFT_OVER)),
@@ -77,21 +88,35 @@ _BROUGHT_FORWARD_UNTIL = _BROUGHT_FORWARD.values(put_off_after=bindparam("until"
 _NO_LONGER_PUT_OFF = _BROUGHT_FORWARD.values(put_off_by=null(), put_off_after=null())
 
 
-async def follow(connection: AsyncConnection, date_back: DateBack | None) -> timedelta | None:
-    """Date times back if the clock was set back; by how much. The present life is locked by this transaction, so that
-    one process does it.
+async def follow(connection: AsyncConnection, date_back: DateBack | None) -> Setback | None:
+    """Date times back if the clock was set back. The present life is locked by this transaction, so that one process
+    does it.
     """
     newest = (await connection.execute(_NEWEST_READING)).one()
-    if newest.ahead_seconds < TOLERANCE_SECONDS:
-        return None
-    now = datetime.now(UTC)
-    # Null where a process of an earlier release has seen that life last.
-    passed = now - (newest.process_seen_at or now)
-    setback = timedelta(seconds=newest.ahead_seconds) + max(timedelta(), passed)
-    await connection.execute(_DATE_LIVES_BACK, {"setback": setback, "process_time": now})
-    if date_back is not None:
-        await date_back(connection, setback)
+    process_ahead = datetime.now(UTC) - newest.now
+    setback = _setback(newest.last_seen_at - newest.now, process_ahead, newest.process_ahead)
+    if setback is not None:
+        values = {"setback": setback.length, "process_is_ahead": process_ahead}
+        await connection.execute(_DATE_LIVES_BACK, values)
+        if date_back is not None:
+            await date_back(connection, setback.length)
     return setback
+
+
+def _setback(
+    difference: timedelta, process_ahead: timedelta, process_was_ahead: timedelta | None
+) -> Setback | None:
+    """What the newest reading and the clock of this process tell.
+
+    Args:
+        difference: how far the newest reading lies ahead.
+        process_was_ahead: None where no process of this release has seen the database.
+    """
+    if difference < TOLERANCE:
+        return None
+    if process_was_ahead is None or process_ahead - process_was_ahead < difference:
+        return Setback(difference, is_at_least=True)
+    return Setback(process_ahead - process_was_ahead)
 
 
 async def bring_forward(connection: AsyncConnection) -> bool:
@@ -114,9 +139,11 @@ async def bring_forward(connection: AsyncConnection) -> bool:
     return until is not None
 
 
-def report(setback: timedelta) -> None:
+def report(setback: Setback) -> None:
     """Count and log a setback that was followed, once that is committed."""
     SETBACKS.inc()
     structlog.get_logger("continuity").error(
-        "database_clock_set_back", seconds=round(setback.total_seconds(), 1)
+        "database_clock_set_back",
+        seconds=round(setback.length.total_seconds(), 1),
+        at_least=setback.is_at_least,
     )

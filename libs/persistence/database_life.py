@@ -31,16 +31,17 @@ _IS_OPEN = and_(table.c.missing_records != _NO_RECORDS, table.c.closed_at.is_(No
 # of the clock is replaced by a later one only: `clock_setbacks` notices by it that the clock was set back.
 _SEEN = insert(table).values(
     started_at=func.pg_postmaster_start_time(),
-    process_seen_at=bindparam("process_time", type_=INSTANT),
+    # `excluded` has it as it was before a wait for the lock of the row.
+    process_ahead=bindparam("process_time", type_=INSTANT) - func.clock_timestamp(type_=INSTANT),
 )
 _SEE = _SEEN.on_conflict_do_update(
     index_elements=[table.c.started_at],
     set_={
         "first_seen_at": func.least(table.c.first_seen_at, func.clock_timestamp()),
         "last_seen_at": func.greatest(table.c.last_seen_at, func.clock_timestamp()),
-        "process_seen_at": case(
-            (table.c.last_seen_at < func.clock_timestamp(), _SEEN.excluded.process_seen_at),
-            else_=table.c.process_seen_at,
+        "process_ahead": case(
+            (table.c.last_seen_at < func.clock_timestamp(), _SEEN.excluded.process_ahead),
+            else_=table.c.process_ahead,
         ),
     },
 )

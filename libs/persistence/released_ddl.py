@@ -223,11 +223,14 @@ DATABASE_LIFE_REPORTS = (
 DATABASE_LIFE_READINGS = (
     """
     ALTER TABLE database_life
-        ADD COLUMN process_seen_at timestamptz,
+        ADD COLUMN process_ahead interval,
         ADD COLUMN put_off_by interval,
         ADD COLUMN put_off_after timestamptz
     """,
-    "COMMENT ON COLUMN database_life.process_seen_at IS 'last_seen_at by the clock of the process that saw it'",
+    (
+        "COMMENT ON COLUMN database_life.process_ahead IS"
+        " 'by how much the clock of the process that saw it last was ahead of the database''s'"
+    ),
     (
         "COMMENT ON COLUMN database_life.put_off_by IS"
         " 'so much too late are open commands that are due after put_off_after; null: none are'"

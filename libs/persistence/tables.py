@@ -217,7 +217,7 @@ database_life = Table(
     Column("closed_by", Text),
     Column("reason", Text),
     Column("report_due_at", INSTANT),
-    Column("process_seen_at", INSTANT),
+    Column("process_ahead", Interval),
     Column("put_off_by", Interval),
     Column("put_off_after", INSTANT),
     Index(

@@ -34,11 +34,18 @@ async def distrust_life(
         )
 
 
-async def set_clock_back(database: Database, seconds: float, *, away_seconds: float = 0.0) -> None:
+async def set_clock_back(
+    database: Database,
+    seconds: float,
+    *,
+    away_seconds: float = 0.0,
+    process_seconds: float = 0.0,
+) -> None:
     """As if the database's clock had shown so much more when its lives were seen last.
 
     Args:
         away_seconds: for how long no process has seen the database since.
+        process_seconds: by how much the clocks of processes were set back as well.
     """
     async with database.transaction() as connection:
         await connection.execute(
@@ -46,9 +53,9 @@ async def set_clock_back(database: Database, seconds: float, *, away_seconds: fl
                 "UPDATE database_life SET"
                 " first_seen_at = first_seen_at + make_interval(secs => :ahead),"
                 " last_seen_at = clock_timestamp() + make_interval(secs => :ahead),"
-                " process_seen_at = clock_timestamp() - make_interval(secs => :away)"
+                " process_ahead = make_interval(secs => :process_ahead)"
             ),
-            {"ahead": seconds - away_seconds, "away": away_seconds},
+            {"ahead": seconds - away_seconds, "process_ahead": process_seconds - seconds},
         )
 
 

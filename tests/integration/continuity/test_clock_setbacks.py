@@ -117,11 +117,28 @@ async def test_processes_that_look_at_once_follow_a_setback_once_and_by_its_leng
     assert setbacks() == before + 1
 
 
+@pytest.mark.parametrize(
+    ("process_seconds", "reported"), [(0.0, (HOURS, False)), (HOURS, (HOURS - 600, True))]
+)
+async def test_a_setback_of_all_clocks_after_a_time_away_is_reported_as_the_least_it_can_be(
+    database: Database, bank: Bank, process_seconds: float, reported: tuple[float, bool]
+) -> None:
+    await checking(database, bank).check()
+    await set_clock_back(database, HOURS, away_seconds=600, process_seconds=process_seconds)
+
+    with capture_logs() as logs:
+        await checking(database, bank).check()
+
+    [line] = [line for line in logs if line["event"] == "database_clock_set_back"]
+    assert line["seconds"] == pytest.approx(reported[0], abs=60 * pace())
+    assert line["at_least"] == reported[1]
+
+
 async def test_a_clock_that_is_corrected_by_a_little_was_not_set_back(
     database: Database, bank: Bank
 ) -> None:
     await checking(database, bank).check()
-    await set_clock_back(database, clock_setbacks.TOLERANCE_SECONDS / 2)
+    await set_clock_back(database, clock_setbacks.TOLERANCE.total_seconds() / 2)
 
     with capture_logs() as logs:
         await checking(database, bank).check()
