@@ -235,6 +235,11 @@ DATABASE_LIFE_READINGS = (
         "COMMENT ON COLUMN database_life.put_off_by IS"
         " 'so much too late are open commands that are due after put_off_after; null: none are'"
     ),
+    # A reading of an earlier server whose clock was far ahead and that was replaced since: it tells no setback of now.
+    """
+    UPDATE database_life SET last_seen_at = least(last_seen_at, clock_timestamp())
+    WHERE started_at <> pg_postmaster_start_time()
+    """,
 )
 """Others: see `libs.persistence.clock_setbacks`."""
 

@@ -13,7 +13,7 @@ from prometheus_client import REGISTRY
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
-from libs.persistence import clock_setbacks, inbox_acceptance, inbox_housekeeping
+from libs.persistence import clock_setbacks, inbox_acceptance, inbox_housekeeping, released_ddl
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database
@@ -245,3 +245,22 @@ async def test_a_command_whose_row_is_locked_is_brought_forward_once_it_is_free(
     await checking_it
 
     assert await rests_for(database, command_id) <= 5
+
+
+async def test_a_reading_of_an_earlier_server_far_ahead_is_no_setback_after_the_upgrade(
+    database: Database, check: Continuity
+) -> None:
+    await check.check()
+    async with database.transaction() as connection:
+        await connection.execute(
+            text(
+                "INSERT INTO database_life (started_at, last_seen_at, checked_at) VALUES"
+                " (now() + interval '4 years', now() + interval '4 years', now())"
+            )
+        )
+        await connection.execute(text(released_ddl.DATABASE_LIFE_READINGS[-1]))
+
+    with capture_logs() as logs:
+        await check.check()
+
+    assert "database_clock_set_back" not in [line["event"] for line in logs]
