@@ -11,6 +11,11 @@ Times by which rules go are then dated back by as much: those of the lives here,
 transaction. When commands are due follows in batches, since there may be hundreds of thousands. What was written
 between the setback and the next look, a second at most, looks older than it is. A setback by less than the time in
 which no process saw the database leaves no trace.
+
+When commands were accepted is not dated back: it is in the audit. Where this database may lack sends, one that it lacks
+is taken to be no older than its command (`accepted_at`). After a setback it may be older by as much, but not older than
+all that was lost (`lost_history_began_seconds()`): that matters where the doubt lasts for as long as a provider
+remembers keys.
 """
 
 from __future__ import annotations
