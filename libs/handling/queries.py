@@ -123,10 +123,9 @@ class QueryAnswerer:
             operation = self._rows[envelope.operation]
             command = open_body(operation, envelope.id, bytes(envelope.body), self._sealer)
             seconds = seconds_for(envelope.deadline - time.time())
+            ends_at = time.time() + seconds
             async with asyncio.timeout(seconds), self._slot(operation, envelope.principal):
-                result = await self._handlers[operation.name](
-                    envelope.principal, command, time.time() + seconds
-                )
+                result = await self._handlers[operation.name](envelope.principal, command, ends_at)
             return success(operation, envelope.id, envelope.message_id, result, self._sealer)
         except Exception as error:
             answered = answered_error(error, self._rows.get(envelope.operation))

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from typing import Any, NoReturn
+from unittest.mock import MagicMock
 from uuid import uuid4
 
 import pytest
@@ -104,6 +105,34 @@ async def test_costly_queries_leave_the_service_to_others_and_are_turned_away_wh
     let_go.set()
     await asyncio.gather(*lists)
     assert Counter(replies.codes) == {"unavailable": 1, "not_found": 2 * of_a_tenant + 1}
+
+
+async def test_the_time_that_a_costly_query_waits_is_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, let_go, deadlines = MagicMock(wraps=time), asyncio.Event(), list[float]()
+    monkeypatch.setattr(queries, "time", clock)
+
+    async def listed(_: Principal, __: object, deadline: float) -> NoReturn:
+        deadlines.append(deadline)
+        await let_go.wait()
+        raise NotFound
+
+    handlers: dict[str, QueryHandler] = {LIST_CUSTOMERS.name: listed}
+    answerer = QueryAnswerer("onboarding", handlers, NoSealer(), Replies())
+    envelope = envelope_of(LIST_CUSTOMERS, partner("anvil"), left=60)
+    lists = [
+        asyncio.create_task(answerer.answer(envelope, "gateway.replies.1"))
+        for _ in range(COSTLY_OF_TENANT_AT_ONCE + 1)
+    ]
+    await asyncio.sleep(0)
+    clock.time.return_value = time.time() + 30
+
+    let_go.set()
+    await asyncio.gather(*lists)
+
+    assert len(deadlines) == len(lists)
+    assert all(one < envelope.deadline for one in deadlines)
 
 
 def test_paged_lists_that_the_bank_does_not_answer_and_all_of_a_partners_accounts_are_costly() -> (
