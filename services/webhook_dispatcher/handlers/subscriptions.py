@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +25,7 @@ from libs.contracts.webhooks import (
     ListSubscriptions,
     UpdateSubscription,
 )
-from libs.handling.bulkhead import Bulkhead
+from libs.handling.bulkhead import Bulkhead, Turn
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
@@ -181,9 +180,9 @@ class SubscriptionCommands:
         self, drive: Drive, subscription_id: UUID, status: strays.Status
     ) -> None:
         """As `change_strays`. Raises OutcomePending also where many others of the tenant are being changed."""
-        turn = partial(self._batches.slot, drive.principal.tenant)
         try:
-            await change_strays(drive.database, subscription_id, status, turn)
+            async with self._batches.place(drive.principal.tenant) as turn:
+                await change_strays(drive.database, subscription_id, status, turn)
         except Unavailable:  # the new status is committed
             raise OutcomePending from None
 
@@ -275,7 +274,7 @@ async def change_strays(
     database: Database,
     subscription_id: UUID,
     status: strays.Status,
-    turn: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    turn: Turn = nullcontext,
 ) -> None:
     """Have the deliveries follow the new status, for as long as the subscription has it.
 

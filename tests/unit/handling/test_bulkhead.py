@@ -91,3 +91,23 @@ async def test_calls_that_wait_for_their_own_tenant_are_not_before_those_of_othe
     assert work.inside == 5
     (another,) = await work.start(1)
     await another
+
+
+async def test_a_call_in_parts_lets_others_run_in_between_and_keeps_its_place() -> None:
+    bulkhead, parts = Bulkhead(1, waiting=2), list[str]()
+
+    async def call(name: str) -> None:
+        async with bulkhead.place("anvil") as turn:
+            for _ in range(2):
+                async with turn():
+                    parts.append(name)
+                    await asyncio.sleep(0)
+
+    calls = [asyncio.create_task(call(name)) for name in ("first", "second")]
+    await asyncio.sleep(0)
+    full_with_both = bulkhead.is_full("anvil")
+
+    await asyncio.gather(*calls)
+
+    assert full_with_both
+    assert parts == ["first", "second"] * 2

@@ -16,6 +16,7 @@ from libs.contracts.webhooks import DeleteSubscription
 from services.webhook_dispatcher.handlers.subscriptions import (
     BATCHES_OF_TENANT_AT_ONCE,
     BATCHES_WAITING,
+    STRAYS_AT_ONCE,
     SubscriptionCommands,
 )
 from services.webhook_dispatcher.repository import strays
@@ -31,6 +32,8 @@ class Office:
         monkeypatch.setattr(strays, "change", self._change)
         self.may_end = asyncio.Event()
         self.batches = 0
+        self.full_batches = 0
+        """How many of the next batches leave some for another one."""
         deleted = AsyncMock(return_value=MagicMock(subscription_id=str(uuid4())))
         self._commands = SubscriptionCommands(
             MagicMock(change=deleted), MagicMock(), MagicMock(), lambda: None
@@ -46,9 +49,13 @@ class Office:
             await asyncio.sleep(0)
         return tasks
 
-    async def _change(self, *_: object) -> None:
+    async def _change(self, *_: object) -> int | None:
         self.batches += 1
         await self.may_end.wait()
+        if not self.full_batches:
+            return None
+        self.full_batches -= 1
+        return STRAYS_AT_ONCE
 
 
 def _drive(tenant: str) -> Any:
@@ -82,3 +89,16 @@ async def test_beyond_its_share_a_tenants_change_is_driven_again(
 
     office.may_end.set()
     await asyncio.gather(*many)
+
+
+async def test_a_change_that_has_begun_goes_on_while_as_many_as_may_of_its_tenant_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    office = Office(monkeypatch)
+    office.full_batches = OF_TENANT
+    many = await office.start(OF_TENANT, "anvil")
+
+    office.may_end.set()
+    await asyncio.gather(*many)
+
+    assert office.batches == 2 * OF_TENANT
