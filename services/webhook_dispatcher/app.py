@@ -31,6 +31,7 @@ from services.webhook_dispatcher.adapters.poster import open_poster
 from services.webhook_dispatcher.engine.database_clock import DatabaseClock
 from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.run import CONNECTIONS, run_engine
+from services.webhook_dispatcher.handlers.batches import Batches
 from services.webhook_dispatcher.handlers.deliveries import (
     DeliveryCommands,
     DeliveryQueries,
@@ -57,11 +58,6 @@ from services.webhook_dispatcher.waiting import COUNTS
 CONNECTIONS_PER_SLOT = 2
 """Kept-alive connections are replaced after a minute. With fewer connections than this, every post would dial: 300
 rather than 115 microseconds of processor time.
-"""
-
-RECOVERIES_OF_A_TENANT = 3
-"""How many recoveries of one tenant are under way at most, over all processes: each uses a connection for nearly all
-of its time, and the commands and queries of all tenants share the 11 that the engine leaves of the default.
 """
 
 
@@ -193,18 +189,16 @@ def _warn_of_few_open_files(process: Process, connections: int) -> None:
 
 
 async def in_order_of_recovery(_: AsyncConnection, command: Arriving) -> str | None:
-    """Recoveries of one subscription go one after another, those of a tenant in `RECOVERIES_OF_A_TENANT` lanes: each is
-    long and uses a connection, and a partner may recover all its subscriptions at once. One that waits for its lane
-    uses neither a connection nor a drive.
+    """Recoveries of one subscription go one after another: they are long, and each would wait on a connection for the
+    lock on the subscription's row.
 
-    Other commands do not wait for one another: the lock on a subscription's row orders its changes. The key contains
-    the tenant, so that another tenant that names the subscription neither waits for its recoveries nor delays them.
+    Other commands do not wait for one another: that lock orders the changes of a subscription. The key contains the
+    principal, so that another one that names the subscription neither waits for its recoveries nor delays them.
     """
     if command.operation not in {row.name for row in table.RECOVER_SUBSCRIPTION}:
         return None
-    subscription_id = parse_id(command.body["subscription_id"])
-    lane = subscription_id.int % RECOVERIES_OF_A_TENANT if subscription_id is not None else 0
-    return f"{command.principal.tenant}/{lane}"
+    principal, subscription_id = command.principal, parse_id(command.body["subscription_id"])
+    return f"{principal.tenant}/{principal.customer_id or ''}/{subscription_id}"
 
 
 class Handlers:
@@ -221,8 +215,8 @@ class Handlers:
         overlap: timedelta,
         retention: timedelta,
     ) -> None:
-        outcomes = Outcomes(sealer)
-        subscriptions = SubscriptionCommands(outcomes, sealer, callback_urls, wake)
+        outcomes, batches = Outcomes(sealer), Batches()
+        subscriptions = SubscriptionCommands(outcomes, sealer, callback_urls, wake, batches)
         found = SubscriptionQueries(database)
         secrets = Secrets(outcomes, sealer, database, overlap)
         deliveries = DeliveryCommands(outcomes, record, wake)
@@ -236,7 +230,7 @@ class Handlers:
                 table.ROTATE_SECRET: secrets.rotate,
                 table.TEST_SUBSCRIPTION: deliveries.test,
                 table.RESEND_DELIVERY: deliveries.resend,
-                table.RECOVER_SUBSCRIPTION: RecoveryHandler(outcomes, retention, wake),
+                table.RECOVER_SUBSCRIPTION: RecoveryHandler(outcomes, retention, wake, batches),
             }
         )
         operators = dict(OperatingWebhooks(database, retention, wake).by_operation())

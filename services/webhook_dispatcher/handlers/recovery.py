@@ -3,8 +3,8 @@
 Held deliveries become pending, one of each event. An event that failed for good gets a new delivery, or its held one
 becomes pending. An event that was delivered since, or is on its way, gets neither. A recovery goes in batches, since it
 may be large. Each batch is a transaction under the lock of the subscription's row, so that two recoveries at once do
-not deliver an event twice. A subscriber's command commits its progress with each batch; an operator's request
-(`operating_recovery.py`) answers how far it has come.
+not deliver an event twice. A subscriber's command commits its progress with each batch, and other commands take their
+turn in between (`batches.py`); an operator's request (`operating_recovery.py`) answers how far it has come.
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from uuid import UUID
 from pydantic import Field
 from uuid_utils import uuid7
 
-from libs.contracts.errors import ErrorDetail, Invalid
+from libs.contracts.errors import ErrorDetail, Invalid, OutcomePending
 from libs.contracts.fields import UtcDateTime, Uuid
 from libs.contracts.model import Model
 from libs.contracts.result import Result
 from libs.contracts.webhook_views import Recovery, SubscriptionStatus
 from libs.contracts.webhooks import RecoverSubscription
+from libs.handling.bulkhead import Turn
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
+from services.webhook_dispatcher.handlers.batches import Batches
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import SubscriptionRecord
@@ -71,21 +73,39 @@ class RecoveryHandler:
         retention: the longest time that `since` may lie in the past.
     """
 
-    def __init__(self, outcomes: Outcomes, retention: timedelta, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        outcomes: Outcomes,
+        retention: timedelta,
+        wake: Callable[[], None],
+        batches: Batches,
+    ) -> None:
         self._outcomes = outcomes
         self._retention = retention
         self._wake = wake
+        self._batches = batches
 
     async def __call__(self, drive: Drive, command: RecoverSubscription) -> Result:
-        progress: Progress | None = None
-        while progress is None or progress.phase != "done":
-
-            async def step(connection: AsyncConnection, known: Progress | None) -> Progress:
-                return await self._step(connection, drive, command, known)
-
-            progress = await self._outcomes.step(drive, Progress, step)
-            self._wake()
+        """Raises OutcomePending where many commands of the tenant change deliveries. Between two batches, too: long
+        recoveries would keep the others of the tenant out until they are done.
+        """
+        tenant = drive.principal.tenant
+        async with self._batches.place(tenant) as turn:
+            progress = await self._batch(drive, command, turn)
+            while progress.phase != "done":
+                if self._batches.is_full(tenant):
+                    raise OutcomePending
+                progress = await self._batch(drive, command, turn)
         return Result(data=Recovery(scheduled=progress.scheduled))
+
+    async def _batch(self, drive: Drive, command: RecoverSubscription, turn: Turn) -> Progress:
+        async def step(connection: AsyncConnection, known: Progress | None) -> Progress:
+            return await self._step(connection, drive, command, known)
+
+        async with turn():
+            progress = await self._outcomes.step(drive, Progress, step)
+        self._wake()
+        return progress
 
     async def _step(
         self,

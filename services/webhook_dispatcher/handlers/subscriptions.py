@@ -11,7 +11,7 @@ from uuid import UUID
 
 from uuid_utils import uuid7
 
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending, Unavailable
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from libs.contracts.ids import id_of
 from libs.contracts.model import Model
 from libs.contracts.principal import Principal
@@ -29,6 +29,7 @@ from libs.handling.bulkhead import Bulkhead, Turn
 from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
+from services.webhook_dispatcher.handlers.batches import Batches
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.ports import CallbackUrls
@@ -42,10 +43,6 @@ CHECKS_AT_ONCE, CHECKS_WAITING, CHECKS_OF_TENANT_AT_ONCE = 24, 32, 8
 """How many callback URLs are checked, and how many wait for it, half of them of one tenant at most: each holds one of
 the 64 drives of the process (`DRIVES_AT_ONCE`), for seconds where the servers of its name are silent. So a tenant holds
 24 of them at most, and all tenants 56. Beyond that a command is 503.
-"""
-BATCHES_AT_ONCE, BATCHES_WAITING, BATCHES_OF_TENANT_AT_ONCE = 4, 32, 2
-"""How many batches of deliveries follow a changed status at a time, each on a connection for as long as a second, and
-how many wait, half of them of one tenant at most: each holds a drive. Beyond that the command is driven again later.
 """
 STRAYS_AT_ONCE = 5000
 PAUSE_SECONDS = 0.05
@@ -88,6 +85,7 @@ class SubscriptionCommands:
         sealer: Sealer,
         callback_urls: CallbackUrls,
         wake: Callable[[], None],
+        batches: Batches,
     ) -> None:
         self._outcomes = outcomes
         self._sealer = sealer
@@ -96,9 +94,7 @@ class SubscriptionCommands:
         self._checks = Bulkhead(
             CHECKS_AT_ONCE, CHECKS_WAITING, at_once_of_tenant=CHECKS_OF_TENANT_AT_ONCE
         )
-        self._batches = Bulkhead(
-            BATCHES_AT_ONCE, BATCHES_WAITING, at_once_of_tenant=BATCHES_OF_TENANT_AT_ONCE
-        )
+        self._batches = batches
 
     async def create(self, drive: Drive, command: CreateSubscription) -> Result:
         known = await self._outcomes.recall(drive, Subscription)
@@ -180,11 +176,8 @@ class SubscriptionCommands:
         self, drive: Drive, subscription_id: UUID, status: strays.Status
     ) -> None:
         """As `change_strays`. Raises OutcomePending also where many others of the tenant are being changed."""
-        try:
-            async with self._batches.place(drive.principal.tenant) as turn:
-                await change_strays(drive.database, subscription_id, status, turn)
-        except Unavailable:  # the new status is committed
-            raise OutcomePending from None
+        async with self._batches.place(drive.principal.tenant) as turn:
+            await change_strays(drive.database, subscription_id, status, turn)
 
 
 class SubscriptionQueries:

@@ -14,6 +14,7 @@ from libs.contracts.result import Result
 from libs.contracts.webhooks import CreateSubscription, UpdateSubscription
 from libs.handling.driving import DRIVES_AT_ONCE
 from services.webhook_dispatcher.handlers import subscriptions
+from services.webhook_dispatcher.handlers.batches import Batches
 from services.webhook_dispatcher.handlers.subscriptions import (
     CHECKS_AT_ONCE,
     CHECKS_OF_TENANT_AT_ONCE,
@@ -44,7 +45,9 @@ class Office:
     def __init__(self) -> None:
         self.names = Silent()
         self.outcomes = MagicMock(recall=AsyncMock(return_value=None), change=AsyncMock())
-        self._commands = SubscriptionCommands(self.outcomes, MagicMock(), self.names, MagicMock())
+        self._commands = SubscriptionCommands(
+            self.outcomes, MagicMock(), self.names, MagicMock(), Batches()
+        )
 
     async def create(self, tenant: str) -> Result:
         command = CreateSubscription(event_types="*", callback_url=URL)

@@ -13,12 +13,12 @@ from libs.contracts.errors import OutcomePending
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.contracts.webhooks import DeleteSubscription
-from services.webhook_dispatcher.handlers.subscriptions import (
+from services.webhook_dispatcher.handlers.batches import (
     BATCHES_OF_TENANT_AT_ONCE,
     BATCHES_WAITING,
-    STRAYS_AT_ONCE,
-    SubscriptionCommands,
+    Batches,
 )
+from services.webhook_dispatcher.handlers.subscriptions import STRAYS_AT_ONCE, SubscriptionCommands
 from services.webhook_dispatcher.repository import strays
 
 OF_TENANT = BATCHES_OF_TENANT_AT_ONCE + BATCHES_WAITING // 2
@@ -36,7 +36,7 @@ class Office:
         """How many of the next batches leave some for another one."""
         deleted = AsyncMock(return_value=MagicMock(subscription_id=str(uuid4())))
         self._commands = SubscriptionCommands(
-            MagicMock(change=deleted), MagicMock(), MagicMock(), lambda: None
+            MagicMock(change=deleted), MagicMock(), MagicMock(), lambda: None, Batches()
         )
 
     async def delete(self, tenant: str) -> Result:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from libs.contracts import webhook_operations as table
-from services.webhook_dispatcher.app import RECOVERIES_OF_A_TENANT
+from services.webhook_dispatcher.handlers.batches import BATCHES_OF_TENANT_AT_ONCE
 from tests.integration.webhooks.api.desk import Desk
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -122,6 +122,10 @@ async def test_recoveries_of_a_tenants_many_subscriptions_leave_connections_to_o
     subscriptions = [await desk.subscribe() for _ in range(MANY)]
     since = datetime.now(UTC) - timedelta(hours=1)
 
+    async def waiting_once_all_were_driven() -> int:
+        assert all(await drives_of_recoveries(desk))
+        return await waiting_for_locks(desk)
+
     async with asyncio.TaskGroup() as group, locked(desk, *subscriptions):
         asked = [
             group.create_task(
@@ -131,9 +135,9 @@ async def test_recoveries_of_a_tenants_many_subscriptions_leave_connections_to_o
             )
             for one in subscriptions
         ]
-        drives = await eventually("all recorded", lambda: drives_of_recoveries(desk))
+        waiting = await eventually("some wait, all were driven", waiting_once_all_were_driven)
         async with asyncio.timeout(PROMPT_SECONDS * pace()):
             await desk.ask(table.LIST_SUBSCRIPTIONS, desk.stranger)
 
-    assert sum(drives) <= RECOVERIES_OF_A_TENANT
+    assert waiting <= BATCHES_OF_TENANT_AT_ONCE
     assert [task.result() for task in asked] == [{"scheduled": 0}] * MANY
