@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import time
+from asyncio.trsock import TransportSocket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, cast
@@ -21,6 +22,7 @@ from aiohttp import StreamReader, web
 from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import Counter, Gauge
 
+from libs.runtime.acknowledged_bytes import acknowledged_bytes
 from libs.runtime.unread_answers import UnreadAnswers
 
 SWEEP_SECONDS = 1.0
@@ -66,6 +68,7 @@ class _Connection(asyncio.Protocol):
         self._owner = owner
         self._handler = handler
         self.transport: asyncio.Transport | None = None
+        self._socket: TransportSocket | None = None
         self.address: str | None = None
         self.made_at = time.monotonic()
         self.has_had_request = False
@@ -80,12 +83,14 @@ class _Connection(asyncio.Protocol):
         self._body: StreamReader | None = None
         """Of the request that has no answer yet."""
         self._ahead_bytes = 0
-        self._unread = 0
+        self._acknowledged = 0
+        """Bytes as of `_unread_since`."""
         self._unread_since: float | None = None
-        """Monotonic; None while the caller takes what is written."""
+        """When the caller last took something while an answer waits, monotonic; None where none waits."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self._socket = transport.get_extra_info("socket")
         self._handler.connection_made(transport)
         self._owner.add(self)
 
@@ -137,7 +142,7 @@ class _Connection(asyncio.Protocol):
         return self._handler.eof_received()
 
     def pause_writing(self) -> None:
-        self._unread_since, self._unread = time.monotonic(), self.unread_bytes()
+        self._unread_since, self._acknowledged = time.monotonic(), self._acknowledged_bytes()
         self._handler.pause_writing()
         self._owner.unread.add(self)
 
@@ -162,14 +167,17 @@ class _Connection(asyncio.Protocol):
         if self._headers_began is not None and self._headers_began < now - stalled_seconds:
             self.abort("slow_headers")
         elif self._unread_since is not None:
-            left = self.unread_bytes()
-            if left < self._unread:
-                self._unread_since, self._unread = now, left
+            acknowledged = self._acknowledged_bytes()
+            if acknowledged > self._acknowledged:
+                self._unread_since, self._acknowledged = now, acknowledged
             elif self._unread_since < now - stalled_seconds:
                 self.abort("unread_answer")
 
     def unread_bytes(self) -> int:
         return self.transport.get_write_buffer_size() if self.transport is not None else 0
+
+    def _acknowledged_bytes(self) -> int:
+        return acknowledged_bytes(self._socket) if self._socket is not None else 0
 
 
 CONNECTION: Final = web.RequestKey("connection", _Connection)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import ssl
+from asyncio.trsock import TransportSocket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -16,7 +19,9 @@ from aiohttp.typedefs import Handler
 from prometheus_client import REGISTRY
 
 from deploy.local.ports import LOOPBACK
+from libs.runtime import connections as connections_module
 from libs.runtime.accepting import accepting, bound_at, until_arrived
+from libs.runtime.acknowledged_bytes import acknowledged_bytes
 from libs.runtime.connections import MOST_AHEAD_BYTES, MOST_EMPTY_BYTES, Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
@@ -48,10 +53,28 @@ async def listening(
         if encryption is not None
         else None
     )
-    [socket] = await bound_at(LOOPBACK, 0)
-    async with accepting(Process("tests"), [socket], protocols, handshakes):
-        yield connections, socket.getsockname()
+    [accepts] = await bound_at(LOOPBACK, 0)
+    async with accepting(Process("tests"), [accepts], protocols, handshakes):
+        yield connections, accepts.getsockname()
     await runner.cleanup()
+
+
+@dataclass
+class Clock:
+    """Stands still until it is set."""
+
+    now: float = 0
+    looks: int = 0
+
+    def monotonic(self) -> float:
+        self.looks += 1
+        return self.now
+
+
+def closed(bound: str) -> float:
+    """How many connections were closed for it."""
+    labels = {"bound": bound}
+    return REGISTRY.get_sample_value("bankside_http_connections_closed_total", labels) or 0
 
 
 async def test_a_body_of_megabytes_that_is_refused_has_an_answer() -> None:
@@ -125,14 +148,10 @@ async def test_answers_that_are_not_read_are_bounded_in_bytes(by_tls: bool, tmp_
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=body)
 
-    def closed() -> float:
-        bound = {"bound": "unread_answers"}
-        return REGISTRY.get_sample_value("bankside_http_connections_closed_total", bound) or 0
-
     async def is_one_closed() -> bool:
-        return closed() > before
+        return closed("unread_answers") > before
 
-    before = closed()
+    before = closed("unread_answers")
     encryption = authority.identity().context() if by_tls else None
     trusting = client_context(authority.file) if by_tls else None
     async with (
@@ -155,6 +174,63 @@ async def test_answers_that_are_not_read_are_bounded_in_bytes(by_tls: bool, tmp_
             writer.transport.abort()
 
     assert 1 <= whole.count(True) < len(opened)
+
+
+@pytest.mark.parametrize("by_tls", [False, True], ids=["plain", "TLS"])
+async def test_a_caller_that_reads_slowly_keeps_its_connection_until_it_stops_reading(
+    by_tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+
+    async def pass_most_of_the_time() -> None:
+        clock.now += 6
+        looked = clock.looks
+
+        async def is_looked_at() -> bool:
+            return clock.looks > looked
+
+        await eventually("the connection is looked at", is_looked_at)
+
+    monkeypatch.setattr(connections_module, "time", clock)
+    monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.01)
+    answering: list[TransportSocket] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        answering.append(request.get_extra_info("socket"))
+        return web.Response(body=bytes(16 * 2**20))
+
+    authority = Authority(tmp_path)
+    encryption = authority.identity().context() if by_tls else None
+    trusting = client_context(authority.file) if by_tls else None
+    before = closed("unread_answer")
+    async with (
+        listening(answer, stalled_seconds=10, encryption=encryption) as (connections, address),
+        asyncio.timeout(20 * pace()),
+    ):
+        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
+        caller = socket.socket()
+        caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        caller.connect(address)
+        reader, writer = await asyncio.open_connection(
+            sock=caller, ssl=trusting, server_hostname="localhost" if by_tls else None
+        )
+        writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        [answered_on] = answering
+
+        for _ in range(4):
+            taken = acknowledged_bytes(answered_on)
+            while acknowledged_bytes(answered_on) == taken:
+                assert await reader.read(2**14)
+            await pass_most_of_the_time()
+        closed_while_it_reads = closed("unread_answer") - before
+        while closed("unread_answer") == before:
+            await pass_most_of_the_time()
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
+        writer.transport.abort()
+
+    assert closed_while_it_reads == 0
 
 
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
