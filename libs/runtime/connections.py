@@ -158,6 +158,7 @@ class _Connection(asyncio.Protocol):
 
     def abort(self, bound: str) -> None:
         CLOSED.labels(bound).inc()
+        self._owner.unread.remove(self)  # at once: its loss is reported later
         if self.transport is not None:
             self.transport.abort()
 
@@ -277,6 +278,7 @@ class Connections:
             await asyncio.sleep(SWEEP_SECONDS)
             for connection in list(self._open.values()):
                 connection.check(self._stalled_seconds)
+            self.unread.check()
 
     def add(self, connection: _Connection) -> None:
         """Called by a connection that was made; another one, or itself, is closed where there are too many."""

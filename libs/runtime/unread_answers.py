@@ -1,12 +1,14 @@
 """What callers have not yet taken of their answers, bounded in bytes.
 
-It waits in memory: a caller who asks and does not read costs much more than a request. Where one address, or all
-together, have too much, the connection with the most of the address with the most is closed.
+It waits in memory: a caller who asks and does not read costs much more than a request. Where all together have too
+much, the connection with the most of the address with the most is closed at once; where one address has too much for
+longer than a second, its connection with the most.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
+from collections.abc import Collection, Iterable
 from typing import Final, Protocol
 
 MOST_BYTES: Final = 64 * 1024 * 1024
@@ -36,46 +38,57 @@ class UnreadAnswers:
         self._most_bytes = most_bytes
         self._most_bytes_of_address = most_bytes_of_address
         self._bytes: dict[AnsweredConnection, int] = {}
-        """As last looked at. Callers take from it since: it is never less than there is."""
-        self._of_addresses: Counter[object] = Counter()
+        """As last looked at. Callers take from it since."""
         self._in_all = 0
+        self._at_last_check: set[AnsweredConnection] = set()
+        """Connections whose answers have waited since then."""
 
     def add(self, connection: AnsweredConnection) -> None:
-        """Called when an answer begins to wait."""
-        self._note(connection, connection.unread_bytes())
-        if self._address_to_close() is None:
+        """Called when an answer begins to wait: what all together have is bounded at once."""
+        self._look(connection)
+        if self._in_all <= self._most_bytes:
             return
-        for each in list(self._bytes):
-            self._note(each, each.unread_bytes())
-        while (address := self._address_to_close()) is not None:
-            of_address = (each for each in self._bytes if _address(each) == address)
-            most = max(of_address, key=self._bytes.__getitem__)
-            self.remove(most)  # at once: its loss is reported later
-            most.abort("unread_answers")
+        for each in self._bytes:
+            self._look(each)
+        while self._in_all > self._most_bytes:
+            self._close_largest(max(self._by_address(self._bytes), key=self._sum))
+
+    def check(self) -> None:
+        """Called about every second: what an address has is bounded.
+
+        Only answers that have waited since the call before count for it: a caller who has just been answered may be
+        reading as fast as its network allows.
+        """
+        for each in self._bytes:
+            self._look(each)
+        for connections in self._by_address(self._at_last_check):
+            while self._sum(connections) > self._most_bytes_of_address:
+                self._close_largest(connections)
+        self._at_last_check = set(self._bytes)
 
     def remove(self, connection: AnsweredConnection) -> None:
         """Called when the answer was taken, or the connection is lost."""
-        self._note(connection, 0)
+        self._in_all -= self._bytes.pop(connection, 0)
+        self._at_last_check.discard(connection)
 
-    def _note(self, connection: AnsweredConnection, count: int) -> None:
-        change = count - self._bytes.pop(connection, 0)
-        if count:
-            self._bytes[connection] = count
-        address = _address(connection)
-        self._of_addresses[address] += change
-        if not self._of_addresses[address]:
-            del self._of_addresses[address]
-        self._in_all += change
+    def _look(self, connection: AnsweredConnection) -> None:
+        count = connection.unread_bytes()
+        self._in_all += count - self._bytes.get(connection, 0)
+        self._bytes[connection] = count
 
-    def _address_to_close(self) -> object | None:
-        """The address with the most, where that or all together is too much."""
-        address = max(self._of_addresses, key=self._of_addresses.__getitem__, default=None)
-        is_within = (
-            self._in_all <= self._most_bytes
-            and self._of_addresses[address] <= self._most_bytes_of_address
-        )
-        return None if is_within else address
+    def _by_address(
+        self, connections: Iterable[AnsweredConnection]
+    ) -> Collection[list[AnsweredConnection]]:
+        of_addresses: defaultdict[object, list[AnsweredConnection]] = defaultdict(list)
+        for each in connections:
+            of_addresses[each.address or each].append(each)
+        return of_addresses.values()
 
+    def _sum(self, connections: Iterable[AnsweredConnection]) -> int:
+        return sum(self._bytes[each] for each in connections)
 
-def _address(connection: AnsweredConnection) -> object:
-    return connection.address or connection
+    def _close_largest(self, connections: list[AnsweredConnection]) -> None:
+        largest = max(connections, key=self._bytes.__getitem__)
+        connections.remove(largest)
+        self.remove(largest)
+        largest.abort("unread_answers")

@@ -141,7 +141,10 @@ async def test_empty_lines_without_an_end_end_the_connection(request_before: boo
 
 
 @pytest.mark.parametrize("by_tls", [False, True], ids=["plain", "TLS"])
-async def test_answers_that_are_not_read_are_bounded_in_bytes(by_tls: bool, tmp_path: Path) -> None:
+async def test_answers_that_are_not_read_are_bounded_in_bytes(
+    by_tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.05)
     authority = Authority(tmp_path)
     body = random.randbytes(MOST_BYTES_OF_ADDRESS // 2)
 
@@ -155,9 +158,10 @@ async def test_answers_that_are_not_read_are_bounded_in_bytes(by_tls: bool, tmp_
     encryption = authority.identity().context() if by_tls else None
     trusting = client_context(authority.file) if by_tls else None
     async with (
-        listening(answer, encryption=encryption) as (_, (_, port)),
+        listening(answer, encryption=encryption) as (connections, (_, port)),
         asyncio.timeout(20 * pace()),
     ):
+        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
         opened = []
         for _ in range(4):
             reader, writer = await asyncio.open_connection("localhost", port, ssl=trusting)
@@ -165,6 +169,8 @@ async def test_answers_that_are_not_read_are_bounded_in_bytes(by_tls: bool, tmp_
             opened.append((reader, writer))
             writer.write(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
         await eventually("one is closed", is_one_closed)
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
 
         whole = []
         for reader, writer in opened:
