@@ -91,6 +91,8 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
         self._socket = transport.get_extra_info("socket")
+        # All that does not leave at once pauses the protocol, and so is bounded in bytes and in time.
+        self.transport.set_write_buffer_limits(high=0)
         self._handler.connection_made(transport)
         self._owner.add(self)
 

@@ -90,6 +90,9 @@ class _PiecewiseTransport(asyncio.Transport):
             self._has_paused = True
             self._protocol.pause_writing()
 
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Changes nothing: the protocol is paused as soon as anything waits here, and until nothing does."""
+
     def get_write_buffer_size(self) -> int:
         return self._rest_bytes + self._transport.get_write_buffer_size()
 

@@ -239,6 +239,32 @@ async def test_a_caller_that_reads_slowly_keeps_its_connection_until_it_stops_re
     assert closed_while_it_reads == 0
 
 
+async def test_a_small_answer_that_is_not_read_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.01)
+
+    async def answer(request: web.Request) -> web.Response:
+        answered_on = request.get_extra_info("socket")
+        answered_on.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        return web.Response(body=bytes(32 * 1024))
+
+    async def is_one_closed() -> bool:
+        return closed("unread_answer") > before
+
+    before = closed("unread_answer")
+    async with listening(answer, stalled_seconds=0.1) as (connections, address):
+        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
+        with socket.socket() as caller:
+            caller.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            caller.connect(address)
+
+            caller.sendall(b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
+            await eventually("it is closed", is_one_closed)
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
+
+
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
     connections = Connections(str, per_address=8, in_all=8, stalled_seconds=10)
     application = web.Application(middlewares=[connections.middleware])
