@@ -3,7 +3,7 @@
 | | commands | queries |
 |---|---|---|
 | travel | one by one, durable, confirmed by the broker | in batches, without confirms |
-| are bounded by | `WAITING_REPLIES` | that, and `OUTSTANDING_QUERIES` for each service |
+| are bounded by | `WAITING_REPLIES`, and for each tenant | `WAITING_REPLIES`, and `OUTSTANDING_QUERIES` by service |
 | on a lost session | may go on: `OutcomePending` | `Unavailable` at once; an operator's write: `OutcomePending` |
 
 The first query to a service on a session is confirmed all the same: so a service that has no queue yet is `Unavailable`
@@ -65,10 +65,6 @@ LATE = "The service did not answer in time."
 """The detail of a read that has no reply at its deadline."""
 WAITING_REPLIES = 20_000
 """The most commands and queries of one process that wait for a reply: each holds memory until its deadline."""
-COMMANDS_OF_A_TENANT = 4096
-"""The most commands of one tenant in one process that wait for a reply: half as many as a gateway process takes
-connections by default. One on which a command waits is not closed for another caller's.
-"""
 OUTSTANDING_QUERIES = 1024
 """The most unanswered queries of one process to one service: four times as many as a service works on at once. Those of
 nine processes fit into the service's queue (`QUERY_QUEUE_LENGTH`). It drops further ones in silence, as they are sent
@@ -115,9 +111,16 @@ class ServiceClient:
 
     Args:
         deadlines: of commands besides their own, where a stop of the process brings them forward.
+        commands_of_a_tenant: the most commands of one tenant that wait for a reply.
     """
 
-    def __init__(self, sealer: Sealer, deadlines: RequestDeadlines | None = None) -> None:
+    def __init__(
+        self,
+        sealer: Sealer,
+        deadlines: RequestDeadlines | None = None,
+        *,
+        commands_of_a_tenant: int = WAITING_REPLIES,
+    ) -> None:
         self._sealer = sealer
         self._deadlines = deadlines or RequestDeadlines()
         self._waiting: dict[str, _Expected] = {}
@@ -125,6 +128,7 @@ class ServiceClient:
         self._outstanding: Counter[str] = Counter()
         self._of_tenants: Counter[tuple[str, str]] = Counter()
         """By service and tenant."""
+        self._commands_of_a_tenant = commands_of_a_tenant
         self._commands_of_tenants: Counter[str] = Counter()
         self._queries: set[asyncio.Future[Reply]] = set()
         self._attached: _Attached | None = None
@@ -296,7 +300,7 @@ class ServiceClient:
         if (
             attached is None
             or attached.session.is_blocked
-            or self._commands_of_tenants[tenant] >= COMMANDS_OF_A_TENANT
+            or self._commands_of_tenants[tenant] >= self._commands_of_a_tenant
         ):
             raise Unavailable
         properties = Properties(

@@ -26,6 +26,7 @@ from services.gateway.admission import Admission
 from services.gateway.application import operator_application, public_application
 from services.gateway.authentication import Authentication
 from services.gateway.certificates import Certificate
+from services.gateway.connection_shares import commands_of_a_tenant
 from services.gateway.credentials import Credentials
 from services.gateway.documents import Documents
 from services.gateway.endpoint import Endpoints
@@ -124,7 +125,14 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
         settings.amqp_url.get_secret_value(), settings.service, ca_file=settings.amqp_ca_file
     )
     deadlines = RequestDeadlines()
-    service_client = ServiceClient(settings.message_sealer(), deadlines)
+    for_callers, for_operators_only = _connections(settings)
+    service_client = ServiceClient(
+        settings.message_sealer(),
+        deadlines,
+        commands_of_a_tenant=commands_of_a_tenant(
+            for_callers, by_tls=certificate.context is not None
+        ),
+    )
     broker.add(service_client)
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
@@ -189,7 +197,13 @@ def _compose(settings: Settings, process: Process) -> _Gateway:
         public_documents=public_documents,
         operator_documents=operator_documents,
         listeners=_listeners(
-            settings, endpoints, certificate, public_documents, operator_documents
+            settings,
+            endpoints,
+            certificate,
+            public_documents,
+            operator_documents,
+            for_callers=for_callers,
+            for_operators_only=for_operators_only,
         ),
     )
 
@@ -213,16 +227,23 @@ def _background_tasks(
     yield "replies-at-stop", gateway.service_client.end_replies_at_stop()
 
 
+def _connections(settings: Settings) -> tuple[int, int]:
+    """How many callers may have, and how many operators, who have a share of the possible ones of their own."""
+    possible = possible_connections(settings.service, settings.connections + OPERATOR_CONNECTIONS)
+    for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
+    return possible - for_operators_only, for_operators_only
+
+
 def _listeners(
     settings: Settings,
     endpoints: Endpoints,
     certificate: Certificate,
     public_documents: Documents,
     operator_documents: Documents,
+    *,
+    for_callers: int,
+    for_operators_only: int,
 ) -> tuple[Listener, Listener]:
-    """For callers, and for operators, who have a share of the possible connections of their own."""
-    possible = possible_connections(settings.service, settings.connections + OPERATOR_CONNECTIONS)
-    for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
     return (
         Listener(
             settings,
@@ -230,7 +251,7 @@ def _listeners(
             partial(public_application, public_documents),
             endpoints,
             certificate.context,
-            in_all=possible - for_operators_only,
+            in_all=for_callers,
         ),
         Listener(
             settings,

@@ -16,6 +16,7 @@ from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
 from libs.runtime.request_handlers import request_handlers
+from services.gateway.connection_shares import for_handshakes
 from services.gateway.endpoint import Endpoints
 from services.gateway.listening import ListenAt, sockets_at
 from services.gateway.settings import Settings
@@ -48,7 +49,7 @@ class Listener:
     ) -> None:
         self._settings = settings
         self._at = at
-        shaking_hands = max(1, in_all // 4) if encryption is not None else 0
+        shaking_hands = for_handshakes(in_all, by_tls=encryption is not None)
         self._connections = Connections(
             endpoints.counted_peer,
             per_address=min(settings.connections_per_address, in_all),

@@ -10,6 +10,7 @@ import pytest
 from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Misconfigured
 from services.gateway import bodies
+from services.gateway.connection_shares import commands_of_a_tenant
 
 
 async def test_a_body_whose_own_time_has_run_out_makes_room_like_any_other() -> None:
@@ -54,3 +55,13 @@ def test_too_few_files_are_a_mistake_of_the_operator(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(Misconfigured, match="ulimit"):
         possible_connections("gateway", 2000)
+
+
+@pytest.mark.parametrize(
+    ("in_all", "by_tls", "of_a_tenant"),
+    [(8192, False, 4096), (8192, True, 3072), (720, False, 360), (1_000_000, False, 4096)],
+)
+def test_commands_of_a_tenant_leave_half_of_the_connections_to_others(
+    in_all: int, by_tls: bool, of_a_tenant: int
+) -> None:
+    assert commands_of_a_tenant(in_all, by_tls=by_tls) == of_a_tenant

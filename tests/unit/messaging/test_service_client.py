@@ -108,8 +108,9 @@ async def client_on(
     *,
     is_blocked: bool = False,
     deadlines: RequestDeadlines | None = None,
+    commands_of_a_tenant: int = 100,
 ) -> ServiceClient:
-    service_client = ServiceClient(NoSealer(), deadlines)
+    service_client = ServiceClient(NoSealer(), deadlines, commands_of_a_tenant=commands_of_a_tenant)
     await service_client.attach(cast(Session, ScriptedSession(channel, is_blocked=is_blocked)))
     return service_client
 
@@ -189,12 +190,9 @@ async def test_one_tenant_leaves_room_for_the_others() -> None:
             task.cancel()
 
 
-async def test_commands_of_one_tenant_leave_connections_to_the_others(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(service_client_module, "COMMANDS_OF_A_TENANT", 2)
+async def test_commands_of_one_tenant_leave_connections_to_the_others() -> None:
     channel = ScriptedChannel()
-    service_client = await client_on(channel)
+    service_client = await client_on(channel, commands_of_a_tenant=2)
 
     async def send(tenant: str) -> None:
         await service_client.send_command(an_update(service_client, tenant))
