@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ settings.register_profile(
 settings.load_profile("on any machine")
 know_arrays()
 LONGEST = ("tests/faults/", "tests/upgrades/")
+COMPUTING = ("tests/contract/", "tests/unit/")
 RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
 fourteenth of the workers' processor time.
@@ -53,8 +55,22 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests begin first, so that none is alone at the end."""
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    """The longest tests begin first, so that none is alone at the end. Of the others, modules that compute are spread
+    among those that wait, so that the processor is busy throughout.
+    """
+    longest = [item for item in items if item.nodeid.startswith(LONGEST)]
+    computing = [item for item in items if item.nodeid.startswith(COMPUTING)]
+    waiting = [item for item in items if not item.nodeid.startswith((*LONGEST, *COMPUTING))]
+    placed = [*_placed(waiting), *_placed(computing)]
+    items[:] = longest + [item for _, item in sorted(placed, key=itemgetter(0))]
+
+
+def _placed(items: Sequence[pytest.Item]) -> Iterator[tuple[float, pytest.Item]]:
+    """Each with the share of all that stands before its module."""
+    before: dict[str, float] = {}
+    for number, item in enumerate(items):
+        module = item.nodeid.partition("::")[0]
+        yield before.setdefault(module, number / len(items)), item
 
 
 @pytest.hookimpl(tryfirst=True)
