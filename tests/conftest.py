@@ -25,7 +25,8 @@ settings.register_profile(
 settings.load_profile("on any machine")
 know_arrays()
 LONGEST = ("tests/faults/", "tests/upgrades/")
-COMPUTING = ("tests/contract/", "tests/unit/")
+STACKS = ("tests/e2e/",)
+SMALL = ("tests/contract/", "tests/unit/")
 RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
 fourteenth of the workers' processor time.
@@ -55,14 +56,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests begin first, so that none is alone at the end. Of the others, modules that compute are spread
-    among those that wait, so that the processor is busy throughout.
+    """The longest tests begin first, so that none is alone at the end, and the small ones are last. Between them stacks are
+    spread among tests that mostly wait, so that the processor is busy throughout.
     """
-    longest = [item for item in items if item.nodeid.startswith(LONGEST)]
-    computing = [item for item in items if item.nodeid.startswith(COMPUTING)]
-    waiting = [item for item in items if not item.nodeid.startswith((*LONGEST, *COMPUTING))]
-    placed = [*_placed(waiting), *_placed(computing)]
-    items[:] = longest + [item for _, item in sorted(placed, key=itemgetter(0))]
+    longest, stacks, small = (
+        [item for item in items if item.nodeid.startswith(folders)]
+        for folders in (LONGEST, STACKS, SMALL)
+    )
+    waiting = [item for item in items if not item.nodeid.startswith((*LONGEST, *STACKS, *SMALL))]
+    placed = sorted([*_placed(stacks), *_placed(waiting)], key=itemgetter(0))
+    items[:] = longest + [item for _, item in placed] + small
 
 
 def _placed(items: Sequence[pytest.Item]) -> Iterator[tuple[float, pytest.Item]]:
