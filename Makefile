@@ -52,7 +52,7 @@ format: environment ## Put the code into its format
 
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements --browser --node
-	.venv/bin/pytest -n 6 --no-loadscope-reorder -m "not recovery" --ignore tests/schema --ignore tests/upgrades $(ARGS)
+	.venv/bin/pytest -n 8 --no-loadscope-reorder -m "not recovery" --ignore tests/schema --ignore tests/upgrades $(ARGS)
 
 faults: environment ## Break a stack with two of everything: MINUTES=10, SEED=7 to repeat a run
 	@$(RUN) -m deploy.local requirements --faketime

@@ -25,7 +25,7 @@ settings.register_profile(
 settings.load_profile("on any machine")
 know_arrays()
 LONGEST = ("tests/faults/", "tests/upgrades/")
-STACKS = ("tests/e2e/",)
+WAITING = ("tests/integration/test_",)
 SMALL = ("tests/contract/", "tests/unit/")
 RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
@@ -56,16 +56,16 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests begin first, so that none is alone at the end, and the small ones are last. Between them stacks are
-    spread among tests that mostly wait, so that the processor is busy throughout.
+    """The longest tests begin first, so that none is alone at the end, and the small ones are last. Those that mostly
+    wait run beside the longest, so that the processor is busy throughout.
     """
-    longest, stacks, small = (
+    longest, waiting, small = (
         [item for item in items if item.nodeid.startswith(folders)]
-        for folders in (LONGEST, STACKS, SMALL)
+        for folders in (LONGEST, WAITING, SMALL)
     )
-    waiting = [item for item in items if not item.nodeid.startswith((*LONGEST, *STACKS, *SMALL))]
-    placed = sorted([*_placed(stacks), *_placed(waiting)], key=itemgetter(0))
-    items[:] = longest + [item for _, item in placed] + small
+    others = [item for item in items if not item.nodeid.startswith((*LONGEST, *WAITING, *SMALL))]
+    placed = sorted([*_placed(longest), *_placed(waiting)], key=itemgetter(0))
+    items[:] = [item for _, item in placed] + others + small
 
 
 def _placed(items: Sequence[pytest.Item]) -> Iterator[tuple[float, pytest.Item]]:
