@@ -24,8 +24,16 @@ settings.register_profile(
 )
 settings.load_profile("on any machine")
 know_arrays()
-LONGEST = ("tests/faults/", "tests/upgrades/")
-WAITING = ("tests/integration/test_",)
+LONGEST = (
+    "tests/integration/payments/",
+    "tests/integration/gateway/",
+    "tests/faults/",
+    "tests/upgrades/",
+)
+"""In the order in which they begin: the first take two minutes of one worker."""
+STACKS = ("tests/e2e/",)
+SINGLE = ("tests/integration/test_",)
+"""Each goes to the next worker that is free; they wait more than others."""
 SMALL = ("tests/contract/", "tests/unit/")
 RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
@@ -56,16 +64,17 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest tests begin first, so that none is alone at the end, and the small ones are last. Those that mostly
-    wait run beside the longest, so that the processor is busy throughout.
+    """The longest tests begin first, so that none is alone at the end, and the small ones are last. Between them stacks
+    are spread among tests that mostly wait, so that the processor is busy throughout.
     """
-    longest, waiting, small = (
-        [item for item in items if item.nodeid.startswith(folders)]
-        for folders in (LONGEST, WAITING, SMALL)
-    )
-    others = [item for item in items if not item.nodeid.startswith((*LONGEST, *WAITING, *SMALL))]
-    placed = sorted([*_placed(longest), *_placed(waiting)], key=itemgetter(0))
-    items[:] = [item for _, item in placed] + others + small
+
+    def of(folders: Sequence[str]) -> list[pytest.Item]:
+        return [item for folder in folders for item in items if item.nodeid.startswith(folder)]
+
+    known = (*LONGEST, *STACKS, *SINGLE, *SMALL)
+    others = [item for item in items if not item.nodeid.startswith(known)]
+    placed = sorted([*_placed(of(STACKS)), *_placed(of(SINGLE) + others)], key=itemgetter(0))
+    items[:] = [*of(LONGEST), *(item for _, item in placed), *of(SMALL)]
 
 
 def _placed(items: Sequence[pytest.Item]) -> Iterator[tuple[float, pytest.Item]]:
