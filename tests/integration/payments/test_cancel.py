@@ -140,7 +140,8 @@ async def test_a_kill_while_canceling_cancels_once(desk: Desk) -> None:
     await desk.bank_down()
     transaction_id = await waiting_for_the_bank(desk)
     service = desk.office.replicas[0]
-    await service.stop()  # before the update: a drive that is under way says anew when the command is due
+    # Before the update: a drive that is under way says anew when the command is due.
+    await service.stop()
     await desk.database.execute("UPDATE inbox SET due_at = now() + interval '1 hour'")
     await service.start(BANKSIDE_CRASH_AT="payments.canceled")
     canceling = asyncio.create_task(desk.cancel(transaction_id))
