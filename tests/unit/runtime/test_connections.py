@@ -1,4 +1,4 @@
-"""Connections while their process ends."""
+"""Connections of callers: their bounds, and what becomes of them while their process ends."""
 
 from __future__ import annotations
 
