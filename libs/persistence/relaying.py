@@ -128,11 +128,12 @@ class Relay:
             is_poll = True
             while True:
                 self._database.events_recorded.clear()
+                # Before the batch: what the batch sets aside was tried a moment ago.
+                if loop.time() >= self._unroutable_at:
+                    await self._try_unroutable(term)
                 count = await self._relay_batch(term)
                 if is_poll and count:
                     self._others_until = loop.time() + OTHERS_SECONDS
-                if loop.time() >= self._unroutable_at:
-                    await self._try_unroutable(term)
                 self._progress()
                 is_poll = count < BATCH and not await self._until_recorded()
 

@@ -322,8 +322,9 @@ async def test_an_event_that_no_queue_takes_is_kept_holds_back_its_aggregate_and
 ) -> None:
     amqp_url = fresh_environment.amqp_url
     returned = value_of(EVENTS_RETURNED)
-    async with relays(amqp_url, database), routing(amqp_url, "person.*"):
-        await record(database, renamed(an_event("lost", 1), "customer.created"))
+    # Recorded before a relay leads: its first round sets it aside, and does not publish it a second time.
+    await record(database, renamed(an_event("lost", 1), "customer.created"))
+    async with routing(amqp_url, "person.*"), relays(amqp_url, database):
         await until(lambda: set_aside(database))
 
         await record(database, an_event("lost", 2), an_event("p1", 1))
