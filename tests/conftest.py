@@ -1,9 +1,10 @@
-"""What every test may ask for. Servers start when the first test asks for them."""
+"""What every test may ask for. Where a run has workers, its servers start at once; else when the first test asks."""
 
 from __future__ import annotations
 
 import gc
 from collections.abc import AsyncIterator, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tests.support.forked_workers import fork_workers
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.interrupts import keep_interrupts
 from tests.support.known_types import know_arrays
+from tests.support.launching import begin_loading
 from tests.support.stack import Stack, running_stack
 from tests.support.workers import SharedProcesses
 
@@ -34,7 +36,8 @@ LONGEST = (
 STACKS = ("tests/e2e/",)
 SINGLE = ("tests/integration/test_",)
 """Each goes to the next worker that is free; they wait more than others."""
-SMALL = ("tests/contract/", "tests/unit/")
+SMALL = ("tests/contract/", "tests/unit/webhook_dispatcher/", "tests/unit/")
+"""Those of the dispatcher wait for up to three seconds: not at the end, where the other workers have nothing left."""
 RARELY = 20_000
 """Objects that are made, less those that have gone, between two garbage collections. With Python's 700 they took a
 fourteenth of the workers' processor time.
@@ -43,6 +46,15 @@ fourteenth of the workers' processor time.
 
 def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
     fork_workers(config, specs)
+    begin_servers(config)
+
+
+def begin_servers(config: pytest.Config) -> None:
+    """Start what the first tests ask for while tests are imported and collected, for which one core is enough."""
+    opened = ExitStack()
+    config.add_cleanup(opened.close)
+    opened.enter_context(Infrastructure())
+    begin_loading()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:
@@ -69,7 +81,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
 
     def of(folders: Sequence[str]) -> list[pytest.Item]:
-        return [item for folder in folders for item in items if item.nodeid.startswith(folder)]
+        found = (item for folder in folders for item in items if item.nodeid.startswith(folder))
+        return list(dict.fromkeys(found))
 
     known = (*LONGEST, *STACKS, *SINGLE, *SMALL)
     others = [item for item in items if not item.nodeid.startswith(known)]

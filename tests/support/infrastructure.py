@@ -132,6 +132,15 @@ async def new_cluster(postgres: Postgres, secrets: Secrets) -> Path:
     return postgres.data
 
 
+def copy_cluster(cluster: Path, postgres: Postgres) -> None:
+    """Give a server that was not started yet a copy of this data (`new_cluster`)."""
+    postgres.home.mkdir()
+    # Not by shutil: the copy has to belong to the account that PostgreSQL runs as.
+    copy = ["cp", "--archive", str(cluster), str(postgres.data)]
+    subprocess.run(copy, timeout=START_SECONDS, check=True)
+    postgres.initialise()  # the data is there: only the way to it is opened
+
+
 def new_rabbitmq(home: Path, secrets: Secrets) -> RabbitMQ:
     server = find_server()
     if server is None:
@@ -152,7 +161,7 @@ def new_rabbitmq(home: Path, secrets: Secrets) -> RabbitMQ:
 
 
 class Infrastructure:
-    """A worker's connection to the keeper of its test run, which it starts when there is none."""
+    """A connection to the keeper of the test run, which is started when there is none."""
 
     def __init__(self) -> None:
         self._socket = connection_to("tests.support.keeper")
@@ -172,11 +181,11 @@ class Infrastructure:
         def make_vhost() -> str:
             return str(self._ask({"do": "make vhost"})["amqp_url"])
 
-        def make_cluster() -> Path:
-            return Path(self._ask({"do": "make cluster"})["cluster"])
+        def find_cluster() -> Path:
+            return Path(self._ask({"do": "find cluster"})["cluster"])
 
         secrets = Secrets.from_json(named["secrets"])
-        return Environment(name, make_database, make_vhost, secrets, make_cluster)
+        return Environment(name, make_database, make_vhost, secrets, find_cluster)
 
     def drop(self, environment: Environment) -> None:
         """Drop its database, if it was made. A virtual host stays until the server ends: dropping it takes a second."""

@@ -1,8 +1,8 @@
 """`python -m tests.support.keeper <descriptor>`: runs PostgreSQL and RabbitMQ for a test run, and makes databases and
 virtual hosts for its workers.
 
-Each worker holds a connection to it (`infrastructure`). When the last one is gone, however it went, the keeper stops
-the servers and removes their files. `run_server` starts it.
+The run's pytest and each worker hold a connection to it (`infrastructure`). When the last one is gone, however it went,
+the keeper stops the servers and removes their files. `run_server` starts it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from deploy.local.services import Secrets
+from deploy.local.services import DATABASE, Secrets
 from deploy.rabbitmq.definitions import administrator_permissions, definitions
 from libs.runtime.supervision import Supervisor
 from tests.support.infrastructure import (
     START_SECONDS,
+    copy_cluster,
     environment_urls,
-    migrate,
     new_cluster,
     new_postgres,
     new_rabbitmq,
@@ -32,7 +32,6 @@ from tests.support.infrastructure import (
 from tests.support.servers_folder import servers_folder
 
 GRACE_SECONDS = 1.0
-TEMPLATE = "migrated"
 VHOSTS_AT_START = 80
 """Virtual hosts that RabbitMQ starts with, enough for a run: that takes half as long as to add them."""
 VHOSTS_AT_ONCE = 32
@@ -55,6 +54,7 @@ class _Keeper:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._secrets = Secrets.generate()
+        self._migrated = new_postgres(home / "migrated", self._secrets)
         self._postgres = new_postgres(home / "postgres", self._secrets)
         node = new_rabbitmq(home / "rabbitmq", self._secrets)
         self._rabbitmq = replace(node, erlang_arguments=RARE_TICKS)
@@ -68,8 +68,6 @@ class _Keeper:
         self._made = 0
         self._vhosts: asyncio.Queue[str] = asyncio.Queue(VHOSTS_READY)
         self._stocking: asyncio.Task[None] | None = None
-        self._migrated = False
-        self._cluster: Path | None = None
 
     async def run(self, listener: socket.socket) -> None:
         server = await asyncio.start_unix_server(self._on_connection, sock=listener)
@@ -98,9 +96,10 @@ class _Keeper:
         _add_vhosts(self._rabbitmq.home / "definitions.json", _vhosts(0, VHOSTS_AT_START))
         for spec in self._rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
             supervisor.start(spec)
-        await asyncio.to_thread(self._postgres.initialise)
+        # Migrations take five seconds of processor time, a copy of what they made almost none.
+        cluster = await new_cluster(self._migrated, self._secrets)
+        await asyncio.to_thread(copy_cluster, cluster, self._postgres)
         supervisor.start(self._postgres.child(home / "postgres.log"))
-        # In this order: migrations begin while RabbitMQ, which takes longer, starts.
         for server, started in self._started.items():
             await supervisor.until_ready([server], START_SECONDS)
             started.set_result(None)
@@ -154,8 +153,8 @@ class _Keeper:
         match request["do"]:
             case "make database":
                 return await self._make_database(request["name"], migrated=request["migrated"])
-            case "make cluster":
-                return {"cluster": str(await self._copied_cluster())}
+            case "find cluster":
+                return {"cluster": str(self._migrated.data)}
             case "drop database":
                 await self._postgres.drop_database(request["name"])
                 return {}
@@ -163,19 +162,8 @@ class _Keeper:
                 raise ValueError(unknown)
 
     async def _make_database(self, name: str, *, migrated: bool) -> dict[str, Any]:
-        if migrated and not self._migrated:
-            await self._create_database(TEMPLATE, None)
-            await asyncio.to_thread(migrate, self._urls(TEMPLATE))
-            self._migrated = True
-        await self._create_database(name, TEMPLATE if migrated else None)
+        await self._create_database(name, DATABASE if migrated else None)
         return {"database_urls": self._urls(name)}
-
-    async def _copied_cluster(self) -> Path:
-        """Once for the run: migrations take five seconds of processor time, a copy of what they made almost none."""
-        if self._cluster is None:
-            postgres = new_postgres(self._home / "copied", self._secrets)
-            self._cluster = await new_cluster(postgres, self._secrets)
-        return self._cluster
 
     async def _next_vhost(self) -> str:
         if self._stocking is None:

@@ -7,7 +7,7 @@ gateway's processes are forked from their parent (`forked_children`).
 
 | process | how many | forked from | ends with |
 |---|---|---|---|
-| trunk: has loaded what all programs use | one for the run | a new interpreter | the last worker |
+| trunk: has loaded what all programs use | one for the run | a new interpreter | the run |
 | branch: has loaded one program | one for each program | the trunk | the trunk |
 | nursery: forks the program when its worker asks | one for each program and worker | the branch | its worker |
 | the program | | the nursery | the nursery |

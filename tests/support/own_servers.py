@@ -20,6 +20,7 @@ from libs.runtime.supervision import ChildSpec, Supervisor
 from tests.support.infrastructure import (
     START_SECONDS,
     Environment,
+    copy_cluster,
     environment_urls,
     new_cluster,
     new_postgres,
@@ -213,11 +214,7 @@ async def own_postgres(
     """
     with servers_folder() as home:
         postgres = new_postgres(home / "postgres", environment.secrets)
-        postgres.home.mkdir()
-        cluster = await asyncio.to_thread(lambda: environment.cluster)
-        # Not by shutil: the copy has to belong to the account that PostgreSQL runs as.
-        copy = ["cp", "--archive", str(cluster), str(postgres.data)]
-        await asyncio.to_thread(subprocess.run, copy, timeout=START_SECONDS, check=True)
+        await asyncio.to_thread(lambda: copy_cluster(environment.cluster, postgres))
         if archives:
             archive = _archive_of(postgres)
             archive.mkdir(mode=0o700)
@@ -239,7 +236,6 @@ async def newly_migrated_postgres(secrets: Secrets) -> AsyncIterator[OwnPostgres
 
 @contextlib.asynccontextmanager
 async def _running(postgres: Postgres, secrets: Secrets) -> AsyncIterator[OwnPostgres]:
-    postgres.initialise()  # the data is there: only the way to it is opened
     log_path = postgres.home / "postgres.log"
     async with Supervisor() as supervisor:
         supervisor.start(postgres.child(log_path))

@@ -1,9 +1,10 @@
-"""Processes of which a test run has one for all of its workers. The first worker that needs one starts it."""
+"""Processes of which a test run has one for all of its workers. The run's pytest starts them where it has workers;
+without any, the first test that needs one does.
+"""
 
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import socket
 import sys
@@ -14,21 +15,18 @@ from tests.support.ports import KEEPER
 
 CONNECT_SECONDS = 90.0
 POLL_SECONDS = 0.05
-
-
-@functools.cache
-def _run() -> str:
-    return os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+RUN = "TEST_RUN_ID"
+"""What names the run, for all processes that the first one of it starts."""
 
 
 def connection_to(module: str) -> socket.socket:
     """A connection to the run's process of this module, which is started unless it runs.
 
     `python -m <module> <descriptor>`: the descriptor is that of a socket that listens. The process ends by itself when
-    no worker is connected any more.
+    no process is connected any more.
     """
     # A socket without a file, so that none is left behind.
-    address = f"\0bankside-{_run()}-{module}"
+    address = f"\0bankside-{os.environ.setdefault(RUN, uuid.uuid4().hex)}-{module}"
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         _start_unless_it_runs(module, address)
