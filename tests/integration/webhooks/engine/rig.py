@@ -37,17 +37,26 @@ from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 WAIT_SECONDS = 20.0
+POST_SECONDS = 250.0
+"""What hangs ends when the test lets it go, however long the test waits for other things before."""
+LEASE_SECONDS = 300.0
+"""Longer than a post, as in production."""
 SERVICE = "webhook_dispatcher"
 
 
 class MovedClock:
-    """Goes as time does, from wherever it was moved to."""
+    """Goes as time does, from the moment to which it was moved, until it stands still."""
 
     def __init__(self) -> None:
         self._ahead = timedelta()
+        self._stands_at: datetime | None = None
 
     def __call__(self) -> datetime:
-        return datetime.now(UTC) + self._ahead
+        return (self._stands_at or datetime.now(UTC)) + self._ahead
+
+    def stand_still(self) -> None:
+        """From now on only `advance` moves it: no retry or probe becomes due while a slow test waits."""
+        self._stands_at = datetime.now(UTC)
 
     def advance(self, **time: float) -> None:
         self._ahead += timedelta(**time)
@@ -145,11 +154,11 @@ class Rig:
         settings: DeliverySettings | None = None,
         poster: Poster | None = None,
         *,
-        post_seconds: float = 15.0,
+        post_seconds: float = POST_SECONDS,
         random: Callable[[], float] = lambda: 0.5,
     ) -> AsyncIterator[EventPublisher]:
         """One process' worth of it, and a publisher on its connection."""
-        settings = settings or DeliverySettings()
+        settings = settings or DeliverySettings(lease_seconds=LEASE_SECONDS)
         process, broker = Process(SERVICE), Broker(self.amqp_url, SERVICE)
         publisher = EventsOfOnboarding()
         broker.add(publisher)
@@ -185,11 +194,17 @@ class Rig:
             )
         )
 
-    async def has_waiting_claim(self, claiming: asyncpg.Connection) -> bool:
-        """Whether an engine waits to claim until `claiming` has. Its session is used by it: an idle one that holds a
-        lock is ended after some seconds.
+    @asynccontextmanager
+    async def others_claim(self) -> AsyncIterator[asyncpg.Connection]:
+        """A claim of another process, which is not ended while it stands idle: engines wait with theirs until it is
+        over.
         """
-        await claiming.execute("SELECT 1")
+        async with claims.claiming(self.database) as connection:
+            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+            yield connection
+
+    async def has_waiting_claim(self) -> bool:
+        """Whether an engine waits to claim until another process has."""
         return await self.waits_for_lock("advisory")
 
     async def take(self, subscription_id: UUID) -> None:

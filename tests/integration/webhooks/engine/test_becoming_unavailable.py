@@ -98,6 +98,7 @@ async def test_strays_are_found_by_an_index_that_has_no_others(
 async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(unavailability, "LOOK_SECONDS", 3600.0)
     subscription = await rig.subscribe("/failing")
     rig.receiver.statuses["/failing"] = 500
     looks, overdue_deliveries = [], endpoints.overdue_deliveries

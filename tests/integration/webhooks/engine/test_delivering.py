@@ -11,6 +11,7 @@ from libs.contracts.events import Event
 from libs.messaging.queue_depths import ready_messages
 from libs.messaging.topology import dead_queues
 from libs.signing.webhook import key_of, verify
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from tests.integration.webhooks.engine.receiver import Received
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
@@ -116,10 +117,12 @@ async def test_what_fails_at_one_subscription_is_not_sent_again_to_the_others(ri
     rig.receiver.statuses["/3"] = 500
     events = [an_event(n) for n in range(30)]
 
-    async with rig.engine() as publisher:
+    # The second attempts wait for `later`, however long the first ones take.
+    hourly = DeliverySettings(retry_seconds=(3600.0, 3600.0))
+    async with rig.engine(hourly) as publisher:
         await publisher.publish(events)
         await eventually("first attempts", lambda: all_seen(rig, paths, 30))
-        rig.later(minutes=1)
+        rig.later(hours=1)
         await eventually("second attempts", lambda: seen(rig, "/3", 60))
         await eventually("failures recorded", lambda: all_made(rig, ids["/3"], 2))
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import pytest
 from prometheus_client import REGISTRY
+from sqlalchemy import text
 from structlog.testing import capture_logs
 from uuid_utils import uuid7
 
@@ -157,6 +158,8 @@ async def test_a_status_that_changed_under_the_position_lock_is_the_one_that_cou
     subscription = await rig.subscribe("/a")
     async with rig.database.transaction() as changing:
         await recording.lock_positions(changing)
+        # Otherwise it is ended after some seconds without a statement, as that of a process that stopped.
+        await changing.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
         async with asyncio.TaskGroup() as group:
             group.create_task(record_one(rig))
             await eventually_waiting(rig)
