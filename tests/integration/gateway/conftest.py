@@ -15,6 +15,7 @@ from tests.support.stack import Stack
 
 DEADLINE_SECONDS = 7.0
 """Services answer 3 s earlier."""
+BODY_SECONDS = 1.5
 
 
 @pytest.fixture(scope="package")
@@ -33,8 +34,8 @@ async def gateway(
         gateway_environment,
         tmp_path_factory.mktemp("gateway"),
         BANKSIDE_GATEWAY_PROCESSES="2",
-        BANKSIDE_GATEWAY_DEADLINE_SECONDS=str(DEADLINE_SECONDS),
-        BANKSIDE_GATEWAY_BODY_SECONDS="1.5",
+        BANKSIDE_GATEWAY_DEADLINE_SECONDS=str(DEADLINE_SECONDS * waiting_pace()),
+        BANKSIDE_GATEWAY_BODY_SECONDS=str(BODY_SECONDS * waiting_pace()),
         # Connections that are kept have to carry a request within it, or are closed as one is sent.
         BANKSIDE_GATEWAY_DRAIN_SECONDS=str(waiting_pace()),
         BANKSIDE_GATEWAY_FAILURES_PER_MINUTE="1000000",

@@ -277,7 +277,7 @@ async def answering(
     rows = {row.name: never_called for row in operations_of(service) if row.is_query}
     broker = Broker(environment.amqp_urls[service], service)
     async with broker.open(), run_queries(Process(service), sealer, broker, {**rows, **handlers}):
-        await broker.start(wait_seconds=WAIT_SECONDS)
+        await broker.start(wait_seconds=WAIT_SECONDS * pace())
         yield broker
 
 
@@ -312,7 +312,7 @@ async def carrying_out(
                 keep_for_ever,
             )
         )
-        await broker.start(wait_seconds=WAIT_SECONDS)
+        await broker.start(wait_seconds=WAIT_SECONDS * pace())
         yield driver
 
 
@@ -327,7 +327,7 @@ async def calling(
     broker = Broker(environment.amqp_urls[service], "tests")
     broker.add(service_client)
     async with broker.open():
-        await broker.start(wait_seconds=WAIT_SECONDS)
+        await broker.start(wait_seconds=WAIT_SECONDS * pace())
         yield service_client
 
 
