@@ -184,6 +184,15 @@ class Desk:
             "due_at = clock_timestamp()", "finished_at IS NULL AND due_at > clock_timestamp()"
         )
 
+    async def rests(self, command_id: str) -> bool:
+        """Whether the command is not driven, nor for the next hour: no drive goes on by what was true before."""
+        rested = await self.database.execute(
+            "UPDATE inbox SET due_at = clock_timestamp() + interval '1 hour'"
+            " WHERE command_id = $1 AND lease IS NULL AND finished_at IS NULL",
+            uuid.UUID(command_id),
+        )
+        return bool(rested == "UPDATE 1")
+
     async def _change_commands(self, change: str, where: str) -> None:
         """One after another: a process that renews many leases meanwhile must not end in a deadlock."""
         for row in await self.rows(f"SELECT command_id FROM inbox WHERE {where}"):
@@ -318,7 +327,7 @@ async def answering_for_onboarding(office: Office, owned: dict[str, str]) -> Asy
         broker.open(),
         run_queries(Process("onboarding"), sealer, broker, _onboarding(owned)),
     ):
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=WAIT_SECONDS * pace())
         yield
 
 
@@ -331,7 +340,7 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
         broker.add(service_client)
         await opened.enter_async_context(broker.open())
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=WAIT_SECONDS * pace())
         database = await asyncpg.connect(environment.database_urls["payments_owner"])
         opened.push_async_callback(database.close)
         core = FakeCore(environment.secrets.provider_tokens["payments"]["core"], linked={"ext_1"})

@@ -13,12 +13,13 @@ from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
 from tests.support.api import Key
 from tests.support.infrastructure import Environment
+from tests.support.pace import waiting_pace
 from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess, Stack
 
 PAYMENTS = next(service for service in SERVICES if service.name == "payments")
 GATEWAY = next(service for service in SERVICES if service.name == "gateway")
-QUICK = {"BANKSIDE_PAYMENTS_PROVIDER_TIMEOUT_SECONDS": "1", "BANKSIDE_OWNERSHIP_SECONDS": "1"}
+GATEWAY_DEADLINE_SECONDS = 6.0
 
 
 @dataclass
@@ -34,12 +35,15 @@ class Office:
 
     def __post_init__(self) -> None:
         self.core_port, admin_port = free_ports(2)
-        core_url = f"http://{LOOPBACK}:{self.core_port}/core"
+        # The bank and onboarding are the test itself.
+        quick = str(waiting_pace())
         self.stack = Stack(
             self.environment,
             self.folder,
             (PAYMENTS, GATEWAY),
-            **QUICK | {"BANKSIDE_CORE_URL": core_url},
+            BANKSIDE_CORE_URL=f"http://{LOOPBACK}:{self.core_port}/core",
+            BANKSIDE_PAYMENTS_PROVIDER_TIMEOUT_SECONDS=quick,
+            BANKSIDE_OWNERSHIP_SECONDS=quick,
         )
         first = self.stack.services["payments"]
         settings = {**first.settings, "BANKSIDE_PAYMENTS_ADMIN_PORT": str(admin_port)}
@@ -60,7 +64,8 @@ class Office:
         """Running, and for tests of which each has deadlines to wait for."""
         gateway = self.stack.services["gateway"]
         if not gateway.is_running:
-            await gateway.start(BANKSIDE_GATEWAY_DEADLINE_SECONDS="6")
+            deadline_seconds = GATEWAY_DEADLINE_SECONDS * waiting_pace()
+            await gateway.start(BANKSIDE_GATEWAY_DEADLINE_SECONDS=str(deadline_seconds))
         return gateway
 
     async def key_of(self, customer_id: str) -> Key:
