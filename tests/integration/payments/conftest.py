@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from tests.integration.payments.desk import Desk, open_desk
+from tests.integration.payments.desk import Connections, Desk, open_connections, open_desk
 from tests.integration.payments.office import Office
 from tests.support.infrastructure import Infrastructure
 
@@ -24,10 +24,19 @@ async def office(
     infrastructure.drop(environment)
 
 
-@pytest_asyncio.fixture
-async def desk(office: Office) -> AsyncIterator[Desk]:
-    """One replica, and a bank that is up and well. What a test leaves unfinished ends before the next."""
-    async with open_desk(office) as opened:
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def connections(office: Office) -> AsyncIterator[Connections]:
+    async with open_connections(office) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def desk(office: Office, connections: Connections) -> AsyncIterator[Desk]:
+    """One replica, and a bank that is up and well. What a test leaves unfinished ends before the next.
+
+    Its tests run in the event loop of the connections, which is the session's.
+    """
+    async with open_desk(connections) as opened:
         await office.run(1)
         if await opened.is_circuit_open():
             await office.replicas[0].stop()

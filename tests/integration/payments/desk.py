@@ -77,22 +77,47 @@ def wire(**changes: Any) -> Command:
 
 
 @dataclass
-class Desk:
+class Connections:
+    """What desks have in common, one after the other: to open it anew would take longer than most tests do."""
+
     office: Office
     service_client: ServiceClient
-    core: FakeCore
     database: Any
-    owned: dict[str, str]
+    owned: dict[str, str] = field(default_factory=dict)
     """Accounts and linked external accounts by their ids, to the customer."""
-    http: aiohttp.ClientSession
-    began: datetime
     events: list[dict[str, Any]] = field(default_factory=list)
-    onboarding: AsyncExitStack = field(default_factory=AsyncExitStack)
-    """Closed: nobody answers for onboarding."""
-    _bank: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """What was published since the desk was opened."""
+    _onboarding: AsyncExitStack | None = None
 
     async def onboarding_up(self) -> None:
-        await self.onboarding.enter_async_context(answering_for_onboarding(self.office, self.owned))
+        if self._onboarding is None:
+            answering = AsyncExitStack()
+            await answering.enter_async_context(answering_for_onboarding(self.office, self.owned))
+            self._onboarding = answering
+
+    async def onboarding_down(self) -> None:
+        """No process answers for onboarding."""
+        if self._onboarding is not None:
+            await self._onboarding.aclose()
+            self._onboarding = None
+
+
+@dataclass
+class Desk:
+    connections: Connections
+    core: FakeCore
+    http: aiohttp.ClientSession
+    began: datetime
+    _bank: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    def __post_init__(self) -> None:
+        self.office = self.connections.office
+        self.service_client = self.connections.service_client
+        self.database = self.connections.database
+        self.owned = self.connections.owned
+        self.events = self.connections.events
+        self.onboarding_up = self.connections.onboarding_up
+        self.onboarding_down = self.connections.onboarding_down
 
     async def bank_up(self) -> None:
         await self._bank.enter_async_context(serving(self.core, self.office.core_port))
@@ -250,6 +275,12 @@ class Desk:
         assert [e["sequence"] for e in ordered] == list(range(1, len(ordered) + 1))
         return [event["type"].removeprefix("wire.") for event in ordered]
 
+    def data_of(self, transaction_id: str, kind: str) -> list[Any]:
+        """Of the wire's events of a type, each event once."""
+        seen = {e["id"]: e for e in self.events if e["type"] == f"wire.{kind}"}
+        data = (event["data"] for event in seen.values())
+        return [each for each in data if each["transaction_id"] == transaction_id]
+
     async def has_told(self, transaction_ids: Iterable[str], *expected: str) -> None:
         """As `has_events`, of many."""
         for transaction_id in transaction_ids:
@@ -332,10 +363,9 @@ async def answering_for_onboarding(office: Office, owned: dict[str, str]) -> Asy
 
 
 @asynccontextmanager
-async def open_desk(office: Office) -> AsyncIterator[Desk]:
+async def open_connections(office: Office) -> AsyncIterator[Connections]:
     async with AsyncExitStack() as opened:
         environment = office.environment
-        owned: dict[str, str] = {"ext_1": C_1}
         broker = Broker(environment.amqp_urls["gateway"], "desk")
         service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
         broker.add(service_client)
@@ -343,13 +373,8 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         await broker.start(wait_seconds=WAIT_SECONDS * pace())
         database = await asyncpg.connect(environment.database_urls["payments_owner"])
         opened.push_async_callback(database.close)
-        core = FakeCore(environment.secrets.provider_tokens["payments"]["core"], linked={"ext_1"})
-        http = await opened.enter_async_context(aiohttp.ClientSession())
-        began = await database.fetchval("SELECT clock_timestamp()")
-        desk = Desk(office, service_client, core, database, owned, http, began)
-        await desk.onboarding_up()
-        opened.push_async_callback(desk.onboarding.aclose)
-        desk.fund("acc_1", Decimal("1000000.00"))
+        connections = Connections(office, service_client, database)
+        opened.push_async_callback(connections.onboarding_down)
         connection = await opened.enter_async_context(await aio_pika.connect(environment.amqp_url))
         channel = await connection.channel()
         exchange = await channel.declare_exchange("bankside.events", "topic", durable=True)
@@ -357,9 +382,25 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         await queue.bind(exchange, "#")
 
         async def collect(message: aio_pika.abc.AbstractIncomingMessage) -> None:
-            desk.events.append(json.loads(message.body))
+            connections.events.append(json.loads(message.body))
 
         await queue.consume(collect, no_ack=True)
+        yield connections
+
+
+@asynccontextmanager
+async def open_desk(connections: Connections) -> AsyncIterator[Desk]:
+    async with AsyncExitStack() as opened:
+        tokens = connections.office.environment.secrets.provider_tokens
+        core = FakeCore(tokens["payments"]["core"], linked={"ext_1"})
+        http = await opened.enter_async_context(aiohttp.ClientSession())
+        began = await connections.database.fetchval("SELECT clock_timestamp()")
+        desk = Desk(connections, core, http, began)
+        desk.events.clear()
+        desk.owned.clear()
+        desk.owned["ext_1"] = C_1
+        desk.fund("acc_1", Decimal("1000000.00"))
+        await desk.onboarding_up()
         await desk.bank_up()
         opened.push_async_callback(desk.bank_down)
         opened.callback(core.heal)

@@ -13,6 +13,8 @@ from libs.contracts.errors import InvalidState, OutcomePending, Unavailable
 from tests.integration.payments.desk import Desk
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def waiting_for_the_bank(desk: Desk) -> str:
     """A wire that could not be sent, since the bank is down."""
@@ -94,7 +96,7 @@ async def test_a_wire_whose_outcome_is_unknown_is_not_canceled(desk: Desk) -> No
 async def test_a_cancellation_that_comes_before_the_wire_is_a_wire_waits_for_it(desk: Desk) -> None:
     await desk.office.replicas[0].stop()
     await desk.office.run(1)  # whose memory of owners is empty
-    await desk.onboarding.aclose()
+    await desk.onboarding_down()
     transaction_id = str(uuid.uuid4())
     # Its caller is told at once that it is pending, so that it is kept while onboarding is away.
     with pytest.raises(OutcomePending):

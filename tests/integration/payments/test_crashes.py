@@ -24,6 +24,8 @@ from tests.integration.payments.desk import Desk, customer, wire
 from tests.support.stack import ServiceProcess
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 FAILED_ONCE = "payments.resumed"
 NOT_SENT = "payments.withdrawn"
 OF_THE_FEED = "feed.core.after_commit"
@@ -87,7 +89,7 @@ async def test_crashes_in_a_crowd_change_no_count(desk: Desk, points: list[str])
     await desk.has_told(refused, "created", "rejected")
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def everything_needs_approval(desk: Desk) -> AsyncIterator[None]:
     await desk.database.execute(
         "INSERT INTO wire_policy (tenant, customer_id, approval_threshold, updated_at)"

@@ -7,8 +7,12 @@ import uuid
 from collections import Counter
 from decimal import Decimal
 
+import pytest
+
 from libs.contracts.errors import BanksideError, IdempotencyInProgress, Unavailable
 from tests.integration.payments.desk import Desk, wire
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CROWD, FUNDED = 250, 150
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from libs.contracts.errors import OutcomePending, ProviderRefused
 from libs.handling.operating.serving import operating_handlers
@@ -15,6 +16,8 @@ from tests.integration.payments.desk import C_1, Desk
 from tests.support.answered_operators import AnsweredOperators
 from tests.support.waits import last_send_arrives
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 def of_commands(desk: Desk) -> AnsweredOperators:
     """The command line for what needs no gateway here."""
@@ -22,7 +25,7 @@ def of_commands(desk: Desk) -> AnsweredOperators:
     return AnsweredOperators(desk.office.environment, {"payments": of_payments})
 
 
-@pytest.fixture(autouse=True)
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def _gateway(desk: Desk) -> None:
     """The command line asks the gateway."""
     await desk.office.gateway()

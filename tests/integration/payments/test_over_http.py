@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import open_database
@@ -16,6 +17,8 @@ from tests.integration.payments.desk import A_FAULT, C_1, C_2, Desk
 from tests.integration.tables import audit_finished
 from tests.support.api import Answer, Api, public_interface
 from tests.support.people import new_key
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 WIRE = {
     "sending_account_id": "acc_1",
@@ -25,7 +28,7 @@ WIRE = {
 }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def customers(desk: Desk) -> tuple[Api, Api]:
     """Two customers of one tenant."""
     stack = desk.office.stack

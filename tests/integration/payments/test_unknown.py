@@ -16,6 +16,8 @@ from libs.contracts.errors import BanksideError, InsufficientFunds, OutcomePendi
 from tests.integration.payments.desk import Desk, wire
 from tests.support.fake_core import FAULTS
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 @pytest.mark.parametrize(
     "kind", ["error", "fail_after_success", "accept_then_drop", "duplicate_reply"]
@@ -123,16 +125,17 @@ async def test_a_wire_is_not_sent_again_when_the_bank_may_have_forgotten_its_key
     desk.core.events.clear()
     desk.core.forget_keys()
     sends, questions = desk.core.received["send_wire"], desk.core.received["get_operation"]
-    await desk.due_now()
 
+    # A drive that was under way pauses anew at its end.
     async def asked() -> bool:
+        await desk.due_now()
         return desk.core.received["get_operation"] > questions
 
     async def left_to_an_operator() -> bool:
+        await desk.due_now()
         return "wire_needs_an_operator" in desk.office.replicas[0].log
 
     await desk.until("the bank was asked", asked)
-    await desk.due_now()
     await desk.until("it is left to an operator", left_to_an_operator)
 
     assert desk.core.received["send_wire"] == sends

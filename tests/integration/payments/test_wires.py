@@ -16,6 +16,8 @@ from libs.contracts import payments_operations as table
 from tests.integration.payments.desk import A_FAULT, C_1, C_2, C_3, Desk, customer, wire
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def test_a_wire_is_sent_and_followed_to_its_completion(desk: Desk) -> None:
     sent = await desk.send()
@@ -38,7 +40,7 @@ async def test_a_wire_is_sent_and_followed_to_its_completion(desk: Desk) -> None
     assert completed["created_at"] == history[0]["at"]
     assert completed["updated_at"] == history[-1]["at"]
     await desk.has_events(transaction_id, "created", "submitted", "completed")
-    data = next(event["data"] for event in desk.events if event["type"] == "wire.completed")
+    [data] = desk.data_of(transaction_id, "completed")
     assert (data["object"], data["customer_id"]) == ("wire", customer().customer_id)
     assert [step["state"] for step in data["history"]] == states
 
@@ -210,7 +212,7 @@ async def test_without_onboarding_a_wire_is_unavailable_and_its_key_is_not_burne
 ) -> None:
     await desk.office.replicas[0].stop()
     await desk.office.run(1)  # whose memory of owners is empty
-    await desk.onboarding.aclose()
+    await desk.onboarding_down()
     transaction_id = str(uuid.uuid4())
     with pytest.raises(e.Unavailable):
         await desk.send(command_id=transaction_id)
@@ -289,7 +291,7 @@ async def test_a_wire_that_the_bank_took_and_later_rejected_was_accepted(desk: D
     why = {"reason": "provider_refused", "reason_detail": "no_such_beneficiary"}
     assert rejected == rejected | why
     await desk.has_events(transaction_id, "created", "submitted", "rejected")
-    data = next(event["data"] for event in desk.events if event["type"] == "wire.rejected")
+    [data] = desk.data_of(transaction_id, "rejected")
     assert data == data | why
 
 
