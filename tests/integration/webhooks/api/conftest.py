@@ -8,7 +8,12 @@ import pytest
 import pytest_asyncio
 
 from deploy.local.services import SERVICES
-from tests.integration.webhooks.api.desk import Desk, make_partitions, open_desk
+from tests.integration.webhooks.api.desk import (
+    Connections,
+    Desk,
+    make_partitions,
+    open_connections,
+)
 from tests.support.infrastructure import Infrastructure
 from tests.support.stack import Stack
 
@@ -35,10 +40,18 @@ async def office(
     infrastructure.drop(environment)
 
 
-@pytest_asyncio.fixture
-async def desk(office: Stack) -> AsyncIterator[Desk]:
-    """The dispatcher, running, and subscribers that nobody else has."""
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def connections(office: Stack) -> AsyncIterator[Connections]:
+    async with open_connections(office) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def desk(office: Stack, connections: Connections) -> Desk:
+    """The dispatcher, running, and subscribers that nobody else has.
+
+    Its tests run in the event loop of the connections, which is the session's.
+    """
     if not office.services["webhook_dispatcher"].is_running:
         await office.services["webhook_dispatcher"].start()
-    async with open_desk(office) as opened:
-        yield opened
+    return Desk(office, connections.service_client, connections.database, connections.recorder)

@@ -50,6 +50,15 @@ def _principal(tenant: str, customer_id: str | None = None) -> Principal:
     return Principal(tenant, "Tenant", family, "sub_test", customer_id)
 
 
+@dataclass(frozen=True)
+class Connections:
+    """What desks have in common, one after the other: to open it anew would take longer than most tests do."""
+
+    service_client: ServiceClient
+    database: Any
+    recorder: Database
+
+
 @dataclass
 class Desk:
     stack: Stack
@@ -208,7 +217,7 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
+async def open_connections(stack: Stack) -> AsyncIterator[Connections]:
     environment = stack.environment
     broker = Broker(environment.amqp_urls["gateway"], "desk")
     service_client = ServiceClient(sealer_of(environment.secrets, "gateway"))
@@ -220,7 +229,7 @@ async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
             environment.database_urls["webhook_dispatcher"], "desk", pool_size=4
         )
         try:
-            yield Desk(stack, service_client, database, recorder)
+            yield Connections(service_client, database, recorder)
         finally:
             await database.close()
             await recorder.close()

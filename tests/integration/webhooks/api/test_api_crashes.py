@@ -20,10 +20,12 @@ from tests.support.keys import storage_of
 from tests.support.stack import READY_SECONDS, STOP_SECONDS
 from tests.support.waits import leases_end
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 CHANGING, CHANGED = "webhook_dispatcher.changing", "webhook_dispatcher.changed"
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def dying(desk: Desk) -> AsyncIterator[Desk]:
     """A desk whose dispatcher is there again afterwards. Its callers wait for as long as three lives of the dispatcher
     may take to begin and to end.

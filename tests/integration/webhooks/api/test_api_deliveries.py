@@ -14,6 +14,8 @@ from libs.contracts.operating.webhooks import GET_DELIVERY as GET_OPERATOR_DELIV
 from services.webhook_dispatcher.adapters.poster import MAX_ANSWER_BYTES
 from tests.integration.webhooks.api.desk import Desk
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 DELIVERY = {
     *("delivery_id", "event_id", "event_type", "status", "attempts_made", "next_attempt_at"),
     "circuit_breaker",

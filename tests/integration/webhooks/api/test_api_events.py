@@ -16,6 +16,8 @@ from libs.contracts.principal import Principal
 from tests.integration.webhooks.api.desk import Desk, event_id_at
 from tests.support.pace import pace
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 ODD_BODY = (
     b'{"data": {"amount":1234567890123456.78,  "small":1e-7, "note":"\\u00e9 \xc3\xa9"} ,'
     b'"id":"x","type":"transaction.created","sequence":1, "api_version":"0.1.0",'

@@ -13,6 +13,8 @@ from libs.contracts.errors import NotFound
 from tests.integration.webhooks.api.desk import Desk
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 OPEN = (
     "UPDATE endpoint SET open_until = clock_timestamp() + interval '10 minutes', probe_seconds = 30,"
     " unreachable_in_a_row = 5, state_since = clock_timestamp() WHERE subscription_id = $1"

@@ -24,6 +24,8 @@ from tests.integration.webhooks.api.desk import NOWHERE, OPERATOR, Desk
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 REASON = "The customer called"
 
 

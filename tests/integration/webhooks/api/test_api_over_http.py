@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aiohttp
+import pytest
 import pytest_asyncio
 
 from libs.contracts.errors import NotFound
@@ -26,6 +27,8 @@ from tests.support.api import Api, Key, public_interface
 from tests.support.keys import sealer_of
 from tests.support.pace import pace
 from tests.support.stack import Stack
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PARTNER = "/partner/reseller"
 CUSTOMER = "/customer"
@@ -75,7 +78,7 @@ class Callers:
         return Api(self._session, self._stack.base_url, self._interface, key, logs)
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def callers(desk: Desk) -> AsyncIterator[Callers]:
     gateway = desk.stack.services["gateway"]
     if not gateway.is_running:

@@ -14,6 +14,8 @@ from libs.contracts import webhook_operations as table
 from libs.contracts.errors import Invalid
 from tests.integration.webhooks.api.desk import Desk
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 HOUR = timedelta(hours=1)
 
 

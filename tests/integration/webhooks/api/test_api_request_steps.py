@@ -5,10 +5,14 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
+import pytest
+
 from libs.contracts import webhook_operations as table
 from libs.contracts.operating import requests, search
 from libs.contracts.principal import Family
 from tests.integration.webhooks.api.desk import Desk
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ROW = requests.STEPS_OF["webhook_dispatcher"]
 

@@ -17,6 +17,8 @@ from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import Desk
 from tests.support.keys import storage_of
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def secret_of(desk: Desk, subscription_id: str) -> Any:
     return await desk.ask(table.GET_SECRET, desk.customer, subscription_id=subscription_id)

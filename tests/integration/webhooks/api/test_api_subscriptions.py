@@ -13,6 +13,8 @@ from libs.contracts.errors import Invalid, InvalidState, NotFound
 from libs.contracts.webhook_operations import FamilyPair
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 OTHER_URL = "http://localhost:9/other"
 
 

@@ -9,12 +9,15 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
+import pytest
 
 from libs.contracts import webhook_operations as table
 from services.webhook_dispatcher.handlers.batches import BATCHES_OF_TENANT_AT_ONCE
 from tests.integration.webhooks.api.desk import Desk
 from tests.support.pace import pace
 from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MANY = 40
 """More than the dispatcher has connections."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
 from libs.contracts.operating.pages import Order
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.engine import open_database
 from services.webhook_dispatcher.repository import events, operating_events
 from tests.integration.webhooks.api.desk import Desk
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 OF_OTHERS = 3000
 WIRES = ["wire.completed", "wire.returned"]
@@ -27,13 +32,16 @@ _READ = text(
 )
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def busy(desk: Desk) -> AsyncIterator[Desk]:
-    """With many events of another tenant."""
+    """With many events of another tenant, and a connection whose plans are not those of an emptier table."""
     other = f"{desk.tenant}-other"
     await desk.database.execute(_ADD, other, OF_OTHERS)
     await desk.database.execute("ANALYZE event")
-    yield desk
+    url = desk.stack.environment.database_urls["webhook_dispatcher"]
+    recorder = open_database(url, "desk", pool_size=1)
+    yield replace(desk, recorder=recorder)
+    await recorder.close()
     await desk.database.execute("DELETE FROM event WHERE tenant = $1", other)
 
 
