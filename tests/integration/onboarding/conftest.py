@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from uuid import uuid4
 
+import aiohttp
 import pytest
 import pytest_asyncio
 
@@ -31,12 +33,24 @@ async def onboarding(
     infrastructure.drop(environment)
 
 
-@pytest_asyncio.fixture
-async def desk(onboarding: Stack) -> AsyncIterator[Desk]:
-    """A test that ends the service or the bank finds them running again afterwards."""
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def opened_desk(onboarding: Stack) -> AsyncIterator[Desk]:
     async with open_desk(onboarding) as opened:
         yield opened
-    for service in onboarding.services.values():
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def desk(opened_desk: Desk) -> AsyncIterator[Desk]:
+    """A test that ends the service or the bank finds them running again afterwards.
+
+    Its tests run in the event loop of the connections, which is the session's.
+    """
+    async with aiohttp.ClientSession() as http:
+        opened_desk.events.clear()
+        desk = replace(opened_desk, http=http)
+        yield desk
+        await desk.no_faults()
+    for service in desk.stack.services.values():
         if not service.is_running:
             await service.start()
 

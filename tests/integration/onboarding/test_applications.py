@@ -34,6 +34,8 @@ from tests.integration.onboarding.desk import (
 )
 from tests.support.answered_operators import OPERATOR
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def test_a_good_application_is_approved_with_an_account_at_once(desk: Desk) -> None:
     first, second = person(), person(first_name="Bo", controller=False, ownership_percentage=40)

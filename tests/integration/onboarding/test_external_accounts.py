@@ -18,6 +18,8 @@ from libs.contracts.ownership import (
 from libs.contracts.principal import SERVICE, Family, Principal
 from tests.integration.onboarding.desk import Desk, address, application, partner
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 def customer(customer_id: str, tenant: str = "demo") -> Principal:
     return Principal(tenant, tenant.title(), Family.CUSTOMER, "sub_test", customer_id)

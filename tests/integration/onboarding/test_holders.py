@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
+
 from libs.contracts import onboarding_operations as table
 from libs.contracts.principal import SERVICE
 from libs.contracts.reconciliation import FindHolders
 from tests.integration.onboarding.desk import Desk, application
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_records_of_every_kind_lead_to_their_business_and_party(desk: Desk) -> None:

@@ -21,6 +21,8 @@ from tests.integration.onboarding.desk import (
     partner,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 SOON_SECONDS = 4.5
 """A deadline so near that the service answers after a second and a half."""
 

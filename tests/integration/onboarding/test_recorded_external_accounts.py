@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from libs.contracts import onboarding_operations as table
 from libs.contracts.principal import SERVICE
 from libs.contracts.reconciliation import FindByIds, FindCustomers, PageAfter
 from tests.integration.onboarding.desk import Desk, application, bank_account
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_each_linked_external_account_is_in_one_page_and_found_by_its_id(desk: Desk) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 import asyncpg
+import pytest
 
 from tests.integration.onboarding.desk import (
     Desk,
@@ -13,6 +14,8 @@ from tests.integration.onboarding.desk import (
     business,
     tax_number,
 )
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def everything_in_the_schema(desk: Desk) -> str:

@@ -26,6 +26,8 @@ from tests.integration.onboarding.desk import (
     tax_number,
 )
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def update_business(
     desk: Desk, customer_id: str, principal: Principal | None = None, **fields: Any
