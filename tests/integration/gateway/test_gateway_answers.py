@@ -85,15 +85,17 @@ async def test_an_answer_of_a_service_is_told_as_it_is(desk: Desk) -> None:
 async def test_what_still_waits_when_a_gateway_stops_is_answered_as_at_its_deadline(
     gateway_environment: Environment, tmp_path: Path, nothing_left: None
 ) -> None:
-    waiting = set[str]()
+    waiting, is_over = set[str](), asyncio.Event()
 
     async def update(_drive: Drive, _command: UpdatePerson) -> Result:
         waiting.add("write")
-        return await asyncio.Future()
+        await is_over.wait()
+        return Result()
 
     async def account(_p: Principal, _command: Any, _deadline: float) -> Result:
         waiting.add("read")
-        return await asyncio.Future()
+        await is_over.wait()
+        raise NotFound
 
     async def both_wait() -> bool:
         return len(waiting) == 2
@@ -114,6 +116,7 @@ async def test_what_still_waits_when_a_gateway_stops_is_answered_as_at_its_deadl
         code = await desk.stack.services["gateway"].stop()
 
         answers = await asyncio.gather(write, read)
+        is_over.set()  # or these services would wait for their handlers as they end
 
     assert code == 0
     assert [verdict(answer) for answer in answers] == [
