@@ -19,7 +19,7 @@ async def rig(fresh_environment: Environment) -> AsyncIterator[Rig]:
     async with receiving() as receiver:
         yield Rig(
             database,
-            fresh_environment.amqp_url,
+            fresh_environment,
             storage_of(fresh_environment.secrets, SERVICE),
             receiver,
         )

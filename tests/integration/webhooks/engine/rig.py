@@ -33,6 +33,7 @@ from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from tests.integration.webhooks.engine.receiver import Receiver
+from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
@@ -73,12 +74,17 @@ class EventsOfOnboarding(EventPublisher):
 @dataclass
 class Rig:
     database: Database
-    amqp_url: str
+    environment: Environment
     keyring: Keyring
     receiver: Receiver
     clock: MovedClock = field(default_factory=MovedClock)
     secrets: dict[UUID, str] = field(default_factory=dict)
     wake: Callable[[], None] = lambda: None
+
+    @property
+    def amqp_url(self) -> str:
+        """Of a virtual host that is emptied after each test that asks for it."""
+        return self.environment.amqp_url
 
     async def subscribe(
         self,

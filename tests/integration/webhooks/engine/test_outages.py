@@ -31,7 +31,7 @@ async def test_what_is_published_while_the_database_is_away_is_delivered_when_it
     secrets = fresh_environment.secrets
     async with own_postgres(fresh_environment) as postgres, receiving() as receiver:
         database = open_database(postgres.database_urls[SERVICE], SERVICE, pool_size=30)
-        rig = Rig(database, fresh_environment.amqp_url, storage_of(secrets, SERVICE), receiver)
+        rig = Rig(database, fresh_environment, storage_of(secrets, SERVICE), receiver)
         subscription = await rig.subscribe("/a")
         events = [an_event(n) for n in range(600)]
 
@@ -56,7 +56,7 @@ async def test_what_was_taken_when_the_connection_to_the_broker_was_cut_is_deliv
     events = [an_event(n) for n in range(400)]
 
     async with route_to(rig.amqp_url) as route:
-        rig.amqp_url = route.url
+        rig.environment = rig.environment.with_urls(amqp_url=route.url)
         async with rig.engine() as publisher:
             await publisher.publish(events[:200])
             route.cut()
