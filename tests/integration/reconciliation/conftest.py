@@ -65,9 +65,16 @@ def no_services(infrastructure: Infrastructure) -> Iterator[Environment]:
     infrastructure.drop(environment)
 
 
-@pytest_asyncio.fixture
-async def database(no_services: Environment) -> AsyncIterator[Database]:
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def opened_database(no_services: Environment) -> AsyncIterator[Database]:
+    """Its connections know the statements of all of these tests, which new ones would prepare anew."""
     opened = open_database(no_services.database_urls["reconciliation"], "tests")
     yield opened
-    await execute(opened, *(f"DELETE FROM {table}" for table in TABLES))
     await opened.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def database(opened_database: Database) -> AsyncIterator[Database]:
+    """Empty. Its tests run in the event loop of the connections, which is the session's."""
+    yield opened_database
+    await execute(opened_database, *(f"DELETE FROM {table}" for table in TABLES))

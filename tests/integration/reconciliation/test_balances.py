@@ -22,6 +22,8 @@ from tests.integration.tables import execute, rows
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 PAGE = 2
 ACCOUNT = "acc_1"
 WAITING = (

@@ -6,12 +6,16 @@ import time
 from collections.abc import Sequence
 from decimal import Decimal
 
+import pytest
+
 from libs.contracts.operating.differences import START_RECONCILIATION, StartReconciliation
 from libs.persistence.engine import Database
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.ports import DepositLoad, Posting
 from tests.integration.reconciliation.operating import answer
 from tests.support.pace import pace
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 class FakeBank:

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 from services.reconciliation.repository.recorded import RecordedDifference
 from tests.e2e.wires.hands import Sender, new_sender
-from tests.integration.reconciliation.books import Books
+from tests.integration.reconciliation.books import Books, open_books
 from tests.support.live import Live
 from tests.support.people import bank_account
 from tests.support.reconciling import assert_reconciled
@@ -60,27 +60,28 @@ async def wiring(live: Live) -> Sender:
 
 
 async def test_every_difference_is_listed_within_one_run_and_gone_after_it_is_mended(
-    books: Books, sender: Sender, wiring: Sender, forgotten: Sender
+    live: Live, sender: Sender, wiring: Sender, forgotten: Sender
 ) -> None:
-    ein = await _ein_at_identity(books, sender)
-    async with AsyncExitStack() as mending:
-        expected: dict[tuple[str, str], Expected] = {}
-        for make, owner in MADE.items():
-            made = make(books, {"sender": sender, "wiring": wiring, "forgotten": forgotten}[owner])
-            for difference in await mending.enter_async_context(made):
-                expected[difference.kind, difference.subject] = difference
+    async with open_books(live) as books:
+        ein = await _ein_at_identity(books, sender)
+        async with AsyncExitStack() as mending:
+            expected: dict[tuple[str, str], Expected] = {}
+            owners = {"sender": sender, "wiring": wiring, "forgotten": forgotten}
+            for make, owner in MADE.items():
+                for difference in await mending.enter_async_context(make(books, owners[owner])):
+                    expected[difference.kind, difference.subject] = difference
 
-        found = [one for one in await books.differences() if one.kind != NEWS_OF_UNKNOWN_WIRE]
-        stored = await books.databases["reconciliation"].fetchval(
-            "SELECT string_agg(difference::text, ' ') FROM difference"
-        )
+            found = [one for one in await books.differences() if one.kind != NEWS_OF_UNKNOWN_WIRE]
+            stored = await books.databases["reconciliation"].fetchval(
+                "SELECT string_agg(difference::text, ' ') FROM difference"
+            )
 
     assert Counter((one.kind, one.subject) for one in found) == Counter(expected.keys())
     for one in found:
         expected[one.kind, one.subject].is_told_by(one)
     assert ein not in stored, "a sensitive field is named and never shown"
     assert ANOTHER_EIN not in stored
-    await assert_reconciled(books.live.stack)
+    await assert_reconciled(live.stack)
 
 
 @asynccontextmanager

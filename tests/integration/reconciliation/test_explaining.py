@@ -15,6 +15,8 @@ from tests.integration.reconciliation.operating import answer
 from tests.integration.reconciliation.runs import Hand, completed, differs, listed
 from tests.integration.tables import execute
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def test_one_that_was_explained_stays_closed_while_it_is_the_same_and_opens_when_it_changes(
     database: Database,

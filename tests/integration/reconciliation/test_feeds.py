@@ -3,6 +3,8 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+import pytest
+
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
@@ -10,6 +12,8 @@ from services.reconciliation.handlers.feeds import FOLLOWED, FeedComparison
 from services.reconciliation.models import Difference
 from tests.integration.tables import execute
 from tests.support.pace import pace
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FEED = "payments/core"
 

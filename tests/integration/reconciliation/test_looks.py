@@ -29,6 +29,8 @@ from tests.integration.reconciliation.runs import (
 from tests.integration.tables import execute, rows
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 class Drifting(Hand):
     """Its key `a` is off by `step` more at each look."""

@@ -21,6 +21,8 @@ from services.reconciliation.handlers.operating import FIND_ID
 from tests.integration.reconciliation.operating import answer
 from tests.integration.tables import rows
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 COUNT = 23
 _FILL = text(
@@ -38,7 +40,7 @@ _FILL = text(
 )
 
 
-@pytest_asyncio.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def filled(database: Database) -> Database:
     async with database.transaction() as connection:
         await connection.execute(_FILL, {"at": BEGAN, "count": COUNT})

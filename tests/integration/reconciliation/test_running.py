@@ -23,6 +23,8 @@ from tests.integration.reconciliation.runs import (
 from tests.integration.tables import execute, rows
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
 
 async def last_complete(database: Database) -> float:
     async with database.transaction() as connection:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from uuid import uuid4
 
+import pytest
+import pytest_asyncio
 from sqlalchemy import text
 
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.engine import Database
+from libs.persistence.engine import Database, open_database
 from services.reconciliation.repository import suspects
 from services.reconciliation.repository.suspects import Suspects
 from tests.integration.tables import execute
+from tests.support.infrastructure import Environment
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FETCHED = text("SELECT idx_tup_fetch FROM pg_stat_xact_user_tables WHERE relname = 'suspect'")
 BY_INDEXES = [
     text(f"SET LOCAL enable_{worse} = off") for worse in ("seqscan", "bitmapscan", "sort")
 ]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def database(no_services: Environment, database: Database) -> AsyncIterator[Database]:
+    """Its connections have no plans from the tests before."""
+    opened = open_database(no_services.database_urls["reconciliation"], "tests")
+    yield opened
+    await opened.close()
 
 
 async def find_due(connection: AsyncConnection, *comparisons: str) -> Suspects | None:
