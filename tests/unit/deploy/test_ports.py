@@ -70,9 +70,8 @@ def test_a_port_of_another_address_family_is_looked_at_there() -> None:
     if not socket.has_ipv6 or not is_free(0, "::1"):
         pytest.skip("this machine has no IPv6")
 
-    with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
-        port = server.getsockname()[1]
-
+    [port] = free_ports(1)
+    with socket.create_server(("::1", port), family=socket.AF_INET6):
         assert not is_free(port, "::1")
         assert not is_free(port, "::")
         assert is_free(port, LOOPBACK)

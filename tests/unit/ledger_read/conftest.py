@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -115,11 +114,8 @@ async def service() -> AsyncIterator[Service]:
     application.router.add_get("/{path:.*}", bank.handle)
     runner = web.AppRunner(application)
     await runner.setup()
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    bank.url = f"http://127.0.0.1:{port}"
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    bank.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     async with open_session(10) as session:
         client = ProviderClient(
             "financial", bank.url, "token", session, circuit=Circuit(failures_to_open=100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -66,13 +65,6 @@ def soon(seconds: float = 5.0) -> float:
     return time.time() + seconds
 
 
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @pytest.fixture
 async def provider() -> AsyncIterator[Provider]:
     scripted = Provider()
@@ -80,9 +72,8 @@ async def provider() -> AsyncIterator[Provider]:
     application.router.add_route("*", "/{path:.*}", scripted.handle)
     runner = web.AppRunner(application, shutdown_timeout=0, handler_cancellation=True)
     await runner.setup()
-    port = unused_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    scripted.url = f"http://127.0.0.1:{port}/bank"
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    scripted.url = f"http://127.0.0.1:{runner.addresses[0][1]}/bank"
     yield scripted
     await runner.cleanup()
 

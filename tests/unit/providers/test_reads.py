@@ -15,6 +15,7 @@ from libs.providers.errors import ProviderRefusal
 from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.sessions import open_session
 from tests.support.pace import pace
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (
     Provider,
@@ -23,7 +24,6 @@ from tests.unit.providers.conftest import (
     refuses,
     says,
     soon,
-    unused_port,
 )
 
 
@@ -136,8 +136,9 @@ async def test_an_answer_too_large_is_not_read_to_its_end(
 
 
 async def test_a_provider_that_is_not_there_is_unavailable() -> None:
+    [port] = free_ports(1)
     async with open_session(1) as session:
-        client = ProviderClient("bank", f"http://127.0.0.1:{unused_port()}", "token", session)
+        client = ProviderClient("bank", f"http://127.0.0.1:{port}", "token", session)
 
         with pytest.raises(Unavailable):
             await client.read("get", "/a", deadline=soon())

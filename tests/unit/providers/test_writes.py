@@ -27,6 +27,7 @@ from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sandbox.keyed_write import KeyedWrite
 from libs.providers.sessions import open_session
 from libs.providers.writing import Capabilities
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (
     Provider,
@@ -35,7 +36,6 @@ from tests.unit.providers.conftest import (
     refuses,
     says,
     soon,
-    unused_port,
 )
 
 KEY = uuid4()
@@ -127,8 +127,9 @@ async def test_without_time_nothing_is_sent(provider: Provider, client: Provider
 
 
 async def test_a_refused_connection_certainly_sent_nothing() -> None:
+    [port] = free_ports(1)
     async with open_session(1) as session:
-        client = ProviderClient("bank", f"http://127.0.0.1:{unused_port()}", "token", session)
+        client = ProviderClient("bank", f"http://127.0.0.1:{port}", "token", session)
 
         outcome = await send(client)
 

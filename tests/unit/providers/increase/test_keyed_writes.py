@@ -25,7 +25,8 @@ from libs.providers.outcomes import (
 )
 from libs.providers.sessions import open_session
 from libs.providers.writing import Attempt, Capabilities, Earlier, write_once
-from tests.unit.providers.conftest import Provider, drops, hangs, says, soon, unused_port
+from tests.support.ports import free_ports
+from tests.unit.providers.conftest import Provider, drops, hangs, says, soon
 from tests.unit.providers.increase.conftest import (
     API_KEY,
     lists,
@@ -188,8 +189,9 @@ async def test_without_time_nothing_is_sent(provider: Provider, increase: Increa
 
 
 async def test_a_refused_connection_certainly_sent_nothing() -> None:
+    [port] = free_ports(1)
     async with open_session(1) as session:
-        client = IncreaseClient("bank", f"http://127.0.0.1:{unused_port()}", API_KEY, session)
+        client = IncreaseClient("bank", f"http://127.0.0.1:{port}", API_KEY, session)
 
         assert isinstance(await send(client), NotSent)
 
