@@ -55,31 +55,30 @@ class Balancer:
             await server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._opened.append(writer)
         link = asyncio.create_task(self._link(reader, writer), name="balancer")
         self._links.add(link)
+        # Here, not by the link: one that is cut before it has begun never runs.
+        link.add_done_callback(lambda _: writer.close())
         link.add_done_callback(self._links.discard)
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._opened.append(writer)
+        found = await self._connect()
+        if found is None:
+            self.refused += 1
+            return
+        server_reader, server = found
+        self._opened.append(server)
+        directions = {
+            asyncio.create_task(_forward(reader, server)),
+            asyncio.create_task(_forward(server_reader, writer)),
+        }
         try:
-            found = await self._connect()
-            if found is None:
-                self.refused += 1
-                return
-            server_reader, server = found
-            self._opened.append(server)
-            directions = {
-                asyncio.create_task(_forward(reader, server)),
-                asyncio.create_task(_forward(server_reader, writer)),
-            }
-            try:
-                await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for direction in directions:
-                    direction.cancel()
-                server.close()
+            await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            writer.close()
+            for direction in directions:
+                direction.cancel()
+            server.close()
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         ports = list(self._addresses())

@@ -113,14 +113,15 @@ class Route:
         if self._is_refusing:
             writer.transport.abort()
             return
+        # Here, not by the link: one that is cut before it has begun never runs.
+        self._ends.add(writer)
+        self._opened.append(writer)
         link = asyncio.create_task(self._link(reader, writer), name="route")
         self._links.add(link)
         link.add_done_callback(self._links.discard)
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = self._path
-        self._ends.add(writer)
-        self._opened.append(writer)
         try:
             await path.until_passing(Direction.TO_SERVER)
             await self._connect(path, reader, writer)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 
 import pytest
 import pytest_asyncio
 
 from deploy.local.ports import LOOPBACK
+from tests.support.pace import pace
 from tests.support.routes import Direction, Route, route_to
 from tests.support.waiting import eventually
 
 STALLED_SECONDS = 0.2
 """Far longer than a byte takes over loopback."""
+TURNS = 12
+"""Of the event loop: more than it takes from a connection's request to its link."""
 
 
 @dataclass
@@ -102,6 +106,23 @@ async def test_a_route_passes_bytes_and_the_end_of_a_connection(routed: Routed) 
     assert passed
     assert rest == b""
     assert routed.echo.open_connections == 0
+
+
+async def test_a_connection_that_comes_as_all_are_cut_is_closed_or_passes(routed: Routed) -> None:
+    port = int(routed.route.url.rpartition(":")[2])
+    for turns in range(TURNS):
+        come = socket.create_connection((LOOPBACK, port))  # its peer is this very event loop
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+        routed.route.cut()
+
+        reader, writer = await asyncio.open_connection(sock=come)
+        writer.write(b"one")
+        async with asyncio.timeout(20 * pace()):
+            with suppress(ConnectionError):
+                assert await reader.read(3) in (b"one", b"")
+        writer.close()
 
 
 async def test_a_stalled_route_passes_nothing_until_it_is_resumed(routed: Routed) -> None:
