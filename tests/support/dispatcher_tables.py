@@ -5,11 +5,24 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import asyncpg
 
 from tests.support.infrastructure import Environment
+
+WAITS = timedelta(days=1000)
+"""By which `retries_wait` lengthens each pause between two attempts."""
+_RETRIES_WAIT = f"""
+CREATE FUNCTION webhook_dispatcher.retries_wait() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    NEW.due_at := NEW.due_at + interval '{WAITS.days} days';
+    RETURN NEW;
+END $$;
+CREATE TRIGGER retries_wait BEFORE UPDATE ON webhook_dispatcher.delivery FOR EACH ROW
+    WHEN (NEW.attempts_made > OLD.attempts_made) EXECUTE FUNCTION webhook_dispatcher.retries_wait()
+"""
+_RETRIES_COME = "DROP FUNCTION webhook_dispatcher.retries_wait() CASCADE"
 
 
 class DispatcherTables:
@@ -56,5 +69,21 @@ async def dispatcher_tables(environment: Environment) -> AsyncIterator[Dispatche
     connection = await asyncpg.connect(environment.database_urls["webhook_dispatcher"])
     try:
         yield DispatcherTables(connection)
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def retries_wait(environment: Environment) -> AsyncIterator[None]:
+    """In the block an attempt that failed is made again only when the test makes it due. Its first pause is 5 s, in
+    which a busy machine reads few deliveries.
+    """
+    connection = await asyncpg.connect(environment.database_urls["postgres"])
+    try:
+        await connection.execute(_RETRIES_WAIT)
+        try:
+            yield
+        finally:
+            await connection.execute(_RETRIES_COME)
     finally:
         await connection.close()

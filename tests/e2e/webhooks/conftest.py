@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from tests.support.api import Api
 from tests.support.dispatcher_tables import DispatcherTables, dispatcher_tables
+from tests.support.dispatcher_tables import retries_wait as retries_that_wait
 from tests.support.event_bus import EventBus, event_bus
 from tests.support.live import ONBOARDED, Live
 from tests.support.subscribers import PARTNER, listed_events
@@ -70,3 +71,10 @@ async def bus(live: Live) -> AsyncIterator[EventBus]:
 async def tables(live: Live) -> AsyncIterator[DispatcherTables]:
     async with dispatcher_tables(live.stack.environment) as opened:
         yield opened
+
+
+@pytest_asyncio.fixture
+async def retries_wait(live: Live) -> AsyncIterator[None]:
+    """Until the test makes them due."""
+    async with retries_that_wait(live.stack.environment):
+        yield

@@ -62,6 +62,7 @@ async def test_what_is_resent_twice_is_delivered_twice_to_that_subscription(
         }
         assert [e["id"] for e in heard] == [event.event_id] * 3
         assert {request.body for request in mine.requests} == {event.body}
+        await partners.is_over(1)
         assert partners.ids == [event.event_id]
 
 

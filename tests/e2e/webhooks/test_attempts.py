@@ -14,7 +14,7 @@ import pytest
 from standardwebhooks import WebhookVerificationError
 
 from tests.e2e.webhooks.conftest import Cast
-from tests.support.dispatcher_tables import DispatcherTables
+from tests.support.dispatcher_tables import WAITS, DispatcherTables
 from tests.support.event_bus import EventBus, made_up_events
 from tests.support.receivers import Answer, receiver, replies, resets
 from tests.support.subscribers import CUSTOMER, Subscriber, by_target, subscribed
@@ -30,12 +30,12 @@ SUCCESSES = {f"/{status}": replies(status) for status in (200, 201, 204, 299)}
 
 
 def pause_after_last(delivery: Any) -> float:
-    """Seconds from the end of the last attempt until the next."""
+    """Seconds from the end of the last attempt until the next, without what `retries_wait` adds."""
     last = delivery["attempts"][-1]
     ended = datetime.fromisoformat(last["attempted_at"]) + timedelta(
         milliseconds=last["duration_ms"]
     )
-    return (datetime.fromisoformat(delivery["next_attempt_at"]) - ended).total_seconds()
+    return (datetime.fromisoformat(delivery["next_attempt_at"]) - WAITS - ended).total_seconds()
 
 
 async def attempted(subscriber: Subscriber, event_id: str, times: int) -> Any:
@@ -66,6 +66,7 @@ def failures(url: str) -> Mapping[str, tuple[Answer, tuple[float, float]]]:
     }
 
 
+@pytest.mark.usefixtures("retries_wait")
 async def test_the_answer_decides_for_its_subscription_alone(
     bus: EventBus, cast: Cast, tables: DispatcherTables
 ) -> None:
@@ -102,6 +103,7 @@ async def test_the_answer_decides_for_its_subscription_alone(
         assert len(endpoint.requests) == len(subscribers) + 1
 
 
+@pytest.mark.usefixtures("retries_wait")
 async def test_what_fails_is_tried_ten_times_on_schedule_each_pause_varied(
     bus: EventBus, cast: Cast, tables: DispatcherTables
 ) -> None:
@@ -128,6 +130,7 @@ async def test_what_fails_is_tried_ten_times_on_schedule_each_pause_varied(
         assert len(subscriber.requests) == 10 * len(events)
 
 
+@pytest.mark.usefixtures("retries_wait")
 async def test_attempts_share_id_and_bytes_and_a_rotated_secret_signs_until_it_expires(
     cast: Cast, tables: DispatcherTables
 ) -> None:

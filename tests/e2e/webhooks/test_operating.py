@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from libs.contracts.principal import Role
 from tests.e2e.webhooks.conftest import Cast
 from tests.support.api import Api, operator_interface
@@ -22,6 +24,7 @@ async def operator(live: Live, role: str) -> Api:
     return Api(live.session, url, operator_interface(), key)
 
 
+@pytest.mark.usefixtures("retries_wait")
 async def test_an_operator_finds_what_fails_and_sends_it_again_and_a_viewer_only_looks(
     live: Live, cast: Cast, bus: EventBus
 ) -> None:
