@@ -278,14 +278,15 @@ async def test_connections_that_come_while_it_drains_are_served_also_when_none_w
     server = await asyncio.get_running_loop().create_server(protocols, LOOPBACK, 0)
     url = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}/"
     async with server, ClientSession() as session:
-        draining = asyncio.create_task(connections.drain(0.5 * pace()))
+        draining = asyncio.create_task(connections.drain(60 * pace()))
 
         closed = []
         for _ in range(3):
             async with session.get(url) as response:
                 closed.append(response.headers["Connection"])
         was_draining = not draining.done()
-        await draining
+        draining.cancel()
+        await asyncio.wait({draining})
 
     await runner.cleanup()
     assert closed == ["close"] * 3
