@@ -19,6 +19,7 @@ from tests.faults.campaign.callers import Callers
 from tests.faults.campaign.operations import Kind
 from tests.faults.campaign.replicas import BANK, Fleet, Replica
 from tests.faults.campaign.servers import Servers
+from tests.support.waiting import eventually
 
 SERVED_BY: Mapping[str, frozenset[Kind]] = {
     "gateway": frozenset(Kind),
@@ -121,9 +122,11 @@ class KillTwice(Fault):
         starts = replica.starts
         replica.kill()
         self.ground.kills += 1
-        async with asyncio.timeout(CONNECTION_SECONDS):
-            while replica.starts == starts:
-                await asyncio.sleep(0.01)
+
+        async def is_started() -> bool:
+            return replica.starts > starts
+
+        await eventually(f"{replica.name} is started again", is_started, poll_seconds=0.01)
         await asyncio.sleep(self.ground.random.uniform(0.05, 0.6))
         replica.kill()
         self.ground.kills += 1

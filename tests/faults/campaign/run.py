@@ -81,8 +81,10 @@ async def run(
     report: Callable[[str], None],
     servers: Servers | None = None,
 ) -> Run:
-    """The run ends with the first fault from which the stack does not recover. Raises AssertionError when what was sent
-    is not answered in the end.
+    """At least one fault strikes. The run ends with the first from which the stack does not recover.
+
+    Raises:
+        AssertionError: what was sent is not answered in the end.
     """
     draw = random.Random(seed)
     ground = Ground(callers.fleet, callers, draw, servers=servers)
@@ -94,7 +96,7 @@ async def run(
         await asyncio.sleep(min(longest, max(shortest, QUIET_SHARE * 60 * minutes)))
         result.quiet = result.began, now()
         weights = [fault.weight for fault in faults]
-        while now() < until:
+        while not result.struck or now() < until:
             [chosen] = draw.choices(faults, weights)
             fault = chosen(ground)
             await asyncio.sleep(fault.pause_seconds)
