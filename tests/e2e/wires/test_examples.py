@@ -13,6 +13,7 @@ import pytest
 from libs.specs.reference.operations import Call, Reference
 from tests.e2e.wires.hands import Sender
 from tests.support.documents import openapi_document
+from tests.support.pace import pace
 
 RUN_SECONDS = 30.0
 PROGRAMS = {
@@ -55,7 +56,7 @@ async def output_of(sender: Sender, operation_id: str, language: str) -> str:
             "BANKSIDE_SECRET": sender.api.key.secret,
         },
     )
-    async with asyncio.timeout(RUN_SECONDS):
+    async with asyncio.timeout(RUN_SECONDS * pace()):
         printed, _ = await process.communicate()
     assert process.returncode == 0
     return printed.decode()
