@@ -38,6 +38,8 @@ from tests.support.waiting import eventually
 TINS = ["512348765", "523458764", "534560001", "545678763"]
 EINS = ["123987654", "203987653", "301110001"]
 ACCOUNT_NUMBERS = ["90817263544", "90817263545", "90817263546"]
+TRACED = {"gateway", "onboarding", "webhook_dispatcher"}
+"""Services that take part in a write; each exports its spans some time later."""
 BIRTHDAYS = ["1961-07-23", "1962-08-24"]
 
 
@@ -150,8 +152,11 @@ async def test_canaries_are_nowhere_in_clear(
     assert spotted(tap.heard) == []
     assert spotted(dead) == []
     assert spotted(repr(await live.events.fetch()).encode()) == []
-    traced = {span.service for span in collector.spans}
-    assert traced >= {"gateway", "onboarding", "webhook_dispatcher"}
+
+    async def are_traced() -> bool:
+        return {span.service for span in collector.spans} >= TRACED
+
+    await eventually("services have exported spans", are_traced)
     assert spotted(bytes(collector.heard)) == []
     dump = dumped(fresh_environment)
     assert b"onboarding.inbox" in dump, "the dump has the tables"
