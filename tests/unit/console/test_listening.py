@@ -16,6 +16,7 @@ from structlog.testing import capture_logs
 from deploy.local.ports import LOOPBACK
 from libs.contracts.operating.sessions import GET_SESSION
 from libs.contracts.principal import Role
+from libs.runtime.connections import Connections
 from libs.runtime.process import Process
 from libs.tls import client_context
 from services.console.app import serve
@@ -52,11 +53,17 @@ async def listening(**changes: Any) -> AsyncIterator[tuple[str, asyncio.Event, a
         await console
 
 
-async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection() -> None:
-    async with (
-        listening(drain_seconds=0.5 * pace()) as (origin, told_to_end, console),
-        ClientSession() as session,
-    ):
+async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = asyncio.Event()
+
+    async def until_looked(connections: Connections, _: float) -> None:
+        connections.is_draining = True
+        await looked.wait()
+
+    monkeypatch.setattr(Connections, "drain", until_looked)
+    async with listening() as (origin, told_to_end, console), ClientSession() as session:
 
         async def connection_after_answer() -> str:
             async with session.get(f"{origin}{UNKNOWN}") as response:
@@ -69,6 +76,7 @@ async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection(
 
         after = [await connection_after_answer() for _ in range(3)]
         was_draining = not console.done()
+        looked.set()
 
     assert before == "keep-alive"
     assert after == ["close"] * 3
