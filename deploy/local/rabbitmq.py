@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit
 
 from deploy.local.ports import LOOPBACK
-from deploy.local.rabbitmq_applications import link_applications
+from deploy.local.rabbitmq_applications import MODULES, link_applications
 from deploy.rabbitmq.definitions import (
     ADMINISTRATOR,
     administrator_permissions,
@@ -121,7 +121,9 @@ class RabbitMQ:
 
     def _env(self) -> dict[str, str]:
         applications = self._applications
-        loopback = ("-kernel", "inet_dist_use_interface", "{127,0,0,1}")
+        erlang = ["-kernel", "inet_dist_use_interface", "{127,0,0,1}", *self.erlang_arguments]
+        if applications.is_dir():
+            erlang += ["-pa", str(applications / MODULES / "ebin")]
         return {
             **({"RABBITMQ_PLUGINS_DIR": str(applications)} if applications.is_dir() else {}),
             "PATH": os.environ.get("PATH", os.defpath),
@@ -131,7 +133,7 @@ class RabbitMQ:
             "ERL_EPMD_PORT": str(self.epmd_port),
             "RABBITMQ_NODENAME": self.node,
             "RABBITMQ_DIST_PORT": str(self.distribution_port),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": " ".join((*loopback, *self.erlang_arguments)),
+            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": " ".join(erlang),
             "RABBITMQ_MNESIA_BASE": str(self.home / "mnesia"),
             "RABBITMQ_LOG_BASE": str(self.home / "log"),
             "RABBITMQ_LOGS": "-",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from deploy.local.rabbitmq import find_server
-from deploy.local.rabbitmq_applications import applications_of, link_applications
+from deploy.local.rabbitmq_applications import MODULES, applications_of, link_applications
 
 
 @pytest.fixture
@@ -22,6 +22,7 @@ def server(tmp_path: Path) -> Path:
         ebin = root / "plugins" / folder / "ebin"
         ebin.mkdir(parents=True)
         name = folder.partition("-")[0]
+        (ebin / f"{name}.beam").touch()
         (ebin / f"{name}.app").write_text(
             f"{{application, {name}, [{{applications, [{needs}]}}]}}."
         )
@@ -56,10 +57,36 @@ def test_links_are_to_what_is_there_now(server: Path, tmp_path: Path) -> None:
 
     link_applications(server, folder)
 
-    assert {link.name: link.resolve() for link in folder.iterdir()} == {
+    assert {link.name: link.resolve() for link in folder.iterdir() if link.is_symlink()} == {
         found.name: found for found in applications_of(server)
     }
+    assert [made.name for made in folder.iterdir() if not made.is_symlink()] == [MODULES]
     assert tmp_path.is_dir()
+
+
+def test_all_modules_that_the_node_needs_are_in_one_folder(server: Path, tmp_path: Path) -> None:
+    """Those of Erlang itself among them, and of no plugin."""
+    folder = tmp_path / "applications"
+
+    link_applications(server, folder)
+
+    linked = {module.stem: module for module in (folder / MODULES / "ebin").iterdir()}
+    assert {"rabbit", "rabbit_common", "ra", "aten", "lists", "gen_tcp", "mnesia"} <= linked.keys()
+    assert "rabbitmq_management" not in linked
+    assert all(module.is_file() for module in linked.values())
+
+
+def test_of_an_application_in_two_versions_no_module_is_taken(server: Path, tmp_path: Path) -> None:
+    """Erlang takes the later one where it always looks."""
+    ebin = server.parent.parent / "plugins" / "ra-2.10.0" / "ebin"
+    ebin.mkdir(parents=True)
+    (ebin / "ra.app").write_text("{application, ra, [{applications, []}]}.")
+    folder = tmp_path / "applications"
+
+    link_applications(server, folder)
+
+    assert not (folder / MODULES / "ebin" / "ra.beam").exists()
+    assert (folder / MODULES / "ebin" / "rabbit.beam").exists()
 
 
 def test_without_any_there_is_no_folder(tmp_path: Path) -> None:
