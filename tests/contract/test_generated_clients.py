@@ -26,13 +26,16 @@ WAIT_SECONDS = 120
 MYPY_CACHE = ROOT / ".tools" / "mypy-generated"
 """Of the run before, whose generated client has the same relative paths."""
 GENERATE = """
+import copy
 import gc
 import json
 import sys
 
 from openapi_python_client.cli import app
+from openapi_python_client.parser import openapi
 
 gc.disable()  # it took a sixth of the time
+openapi.deepcopy = copy.copy  # of each operation, whose original is not used again: half of the time
 for arguments in json.loads(sys.argv[1]):
     if app(arguments, standalone_mode=False):
         sys.exit(f"{arguments}: has failed")
