@@ -19,6 +19,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
+from tests.support.client_packages import NODE_FOR_A_FEW_SECONDS
 from tests.support.documents import openapi_document, operator_document
 
 PACKAGE_NAME = "generated_client"
@@ -128,10 +129,12 @@ def test_typescript_types_are_made_and_compile(tmp_path: Path) -> None:
     (tmp_path / "openapi.json").write_bytes(encode(openapi_document()))
     (tmp_path / "use.ts").write_text(USE)
 
-    run(str(programs / "openapi-typescript"), "openapi.json", "-o", "api.d.ts", cwd=tmp_path)
+    make = (*NODE_FOR_A_FEW_SECONDS, str(programs / "openapi-typescript"))
+    run(*make, "openapi.json", "-o", "api.d.ts", cwd=tmp_path)
     # Without the types of a browser, which take half of the time.
     strict = ("--noEmit", "--strict", "--lib", "es2022")
-    run(str(programs / "tsc"), *strict, "use.ts", "api.d.ts", cwd=tmp_path)
+    compile_ = (*NODE_FOR_A_FEW_SECONDS, str(programs / "tsc"))
+    run(*compile_, *strict, "use.ts", "api.d.ts", cwd=tmp_path)
 
     types = (tmp_path / "api.d.ts").read_text()
     for row in PUBLIC_OPERATIONS:

@@ -22,7 +22,14 @@ from libs.contracts.exact_json import encode
 from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.signing.webhook import signature_header
 from tests.support.certificates import Authority, behind_tls
-from tests.support.client_packages import CALLBACK, OUTSIDE, blocks, new_customer, run
+from tests.support.client_packages import (
+    CALLBACK,
+    NODE_FOR_A_FEW_SECONDS,
+    OUTSIDE,
+    blocks,
+    new_customer,
+    run,
+)
 from tests.support.live import Live
 from tests.support.pace import pace
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
@@ -117,7 +124,7 @@ async def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source, folder = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("program")
     shutil.copytree(CLIENT, source, dirs_exist_ok=True)
     # Its own sources are type-checked, not the declarations that come with TypeScript: half of the processor time.
-    await run(str(programs / "tsc"), "--skipLibCheck", folder=source)
+    await run(*NODE_FOR_A_FEW_SECONDS, str(programs / "tsc"), "--skipLibCheck", folder=source)
     await run("npm", "pack", "--ignore-scripts", "--silent", folder=source)
     (archive,) = source.glob("*.tgz")
     (folder / "package.json").write_text("{}")
@@ -186,7 +193,9 @@ async def test_its_types_need_none_of_a_browser_and_no_new_compiler(installed: P
     options = ("--strict", "--lib", "es2022", "--module", "nodenext", "--skipDefaultLibCheck")
 
     read = await run(
-        *(str(programs / "tsc"), "--noEmit", *options, "--listFiles", "use.mts"), folder=installed
+        *(*NODE_FOR_A_FEW_SECONDS, str(programs / "tsc")),
+        *("--noEmit", *options, "--listFiles", "use.mts"),
+        folder=installed,
     )
 
     declared = [Path(line) for line in read.splitlines() if "bankside-client/dist/" in line]
