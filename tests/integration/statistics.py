@@ -29,6 +29,33 @@ async def statistics_of_one_row(environment: Environment, table: str) -> AsyncIt
         await superuser.close()
 
 
+@asynccontextmanager
+async def statistics_of_many_rows(
+    environment: Environment, service: str, table: str
+) -> AsyncIterator[asyncpg.Connection]:
+    """A connection whose planner takes the table for a large one and knows nothing else of its rows. What other tests
+    have left in it, and when it was analyzed last, does not decide which index is the cheapest.
+    """
+    superuser = await asyncpg.connect(environment.database_urls["postgres"])
+    try:
+        await superuser.execute(f"SET search_path = {service}")
+        rolled_back = superuser.transaction()
+        await rolled_back.start()
+        try:
+            await superuser.execute(
+                "DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table
+            )
+            await superuser.execute(
+                "UPDATE pg_class SET reltuples = 100000, relpages = 1 WHERE oid = $1::text::regclass",
+                table,
+            )
+            yield superuser
+        finally:
+            await rolled_back.rollback()
+    finally:
+        await superuser.close()
+
+
 _FINISHED = """
     INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, deadline,
         finished_at, audited)

@@ -19,7 +19,7 @@ from libs.persistence.inbox_acceptance import NewCommand
 from services.ledger_read.waiting_entries import WaitingEntries
 from services.onboarding.repository import step_retention
 from services.payments import expiring
-from tests.integration.statistics import statistics_of_finished_commands
+from tests.integration.statistics import statistics_of_finished_commands, statistics_of_many_rows
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
@@ -48,10 +48,13 @@ def note_into(database: Database, noted: list[Asked]) -> None:
     event.listen(database.engine.sync_engine, "before_cursor_execute", note)
 
 
-async def index_conditions(database: Database, column: str, asked: list[Asked]) -> list[str]:
-    """Those with the column in the plan of the statement that compares it with the time."""
+async def index_conditions(
+    environment: Environment, service: str, column: str, asked: list[Asked]
+) -> list[str]:
+    """Those with the column, as `table.column`, in the plan of the statement that compares it with the time."""
+    table, _, column = column.partition(".")
     (statement,) = [one for one in asked if f"{column} <" in one[0]]
-    async with database.driver() as connection:
+    async with statistics_of_many_rows(environment, service, table) as connection:
         found = await plan(connection, statement)
     return [row for row in found if "Index Cond" in row and f"({column} <" in row]
 
@@ -91,12 +94,12 @@ async def take_accounts(database: Database) -> None:
 @pytest.mark.parametrize(
     ("service", "ask", "column"),
     [
-        ("ledger_read", take_accounts, "due_at"),
-        ("payments", purge_commands, "finished_at"),
-        ("payments", hasten_commands, "due_at"),
-        ("payments", bring_commands_forward, "due_at"),
-        ("onboarding", purge_steps, "recorded_at"),
-        ("payments", expiring.expire, "approval_expires_at"),
+        ("ledger_read", take_accounts, "waiting_account.due_at"),
+        ("payments", purge_commands, "inbox.finished_at"),
+        ("payments", hasten_commands, "inbox.due_at"),
+        ("payments", bring_commands_forward, "inbox.due_at"),
+        ("onboarding", purge_steps, "saga_steps.recorded_at"),
+        ("payments", expiring.expire, "wires.approval_expires_at"),
     ],
 )
 async def test_what_is_over_is_found_by_its_time(
@@ -108,7 +111,7 @@ async def test_what_is_over_is_found_by_its_time(
     async with asked(environment, service) as (database, noted):
         await ask(database)
 
-        assert await index_conditions(database, column, noted)
+    assert await index_conditions(environment, service, column, noted)
 
 
 async def claim(database: Database) -> Asked:
@@ -129,7 +132,7 @@ async def test_due_commands_are_found_by_their_time(environment: Environment) ->
     async with asked(environment, "payments") as (database, _):
         statement = await claim(database)
 
-        assert await index_conditions(database, "due_at", [statement])
+    assert await index_conditions(environment, "payments", "inbox.due_at", [statement])
 
 
 async def accept(database: Database) -> Asked:
