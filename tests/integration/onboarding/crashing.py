@@ -47,9 +47,7 @@ class Bench:
                 text("UPDATE inbox SET lease_until = clock_timestamp() WHERE command_id = :id"),
                 {"id": leased.command_id},
             )
-        async with self.database.driver() as connection:
-            claimed = await inbox.claim(connection, 100)
-        return next(again for again in claimed if again.command_id == leased.command_id)
+        return await driving.claim_again(self.database, leased)
 
     async def carry_out(
         self, operation: Operation | str, command: Any, principal: Principal

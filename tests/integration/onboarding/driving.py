@@ -34,9 +34,27 @@ async def accept(
     """A command of a caller that does not wait any more."""
     command = _arriving(operation, principal, command_id or uuid4(), str(uuid4()))
     async with database.transaction() as connection:
-        leased = await inbox_acceptance.accept(connection, command, ordering_key, lease=True)
+        leased = await inbox_acceptance.accept(
+            connection,
+            command,
+            ordering_key,
+            lease=True,
+            lease_seconds=inbox.LONGEST_LEASE_SECONDS,
+        )
     assert isinstance(leased, inbox.Leased)
     return leased
+
+
+async def claim(database: Database) -> list[inbox.Leased]:
+    """Every command that is due, those included that tests before have left open."""
+    async with database.driver() as connection:
+        return await inbox.claim(connection, 10_000, inbox.LONGEST_LEASE_SECONDS)
+
+
+async def claim_again(database: Database, leased: inbox.Leased) -> inbox.Leased:
+    """The command as the next process gets it."""
+    claimed = await claim(database)
+    return next(one for one in claimed if one.command_id == leased.command_id)
 
 
 async def refuse(

@@ -113,9 +113,7 @@ class Bench:
             " first_sent_at = first_sent_at - interval '2 minutes' WHERE command_id = :id",
             leased.command_id,
         )
-        async with self.database.driver() as connection:
-            claimed = await inbox.claim(connection, 100)
-        return next(again for again in claimed if again.command_id == leased.command_id)
+        return await driving.claim_again(self.database, leased)
 
     async def carry_out(self, operation: Operation | str, command: Any) -> Result:
         name = operation if isinstance(operation, str) else operation.name

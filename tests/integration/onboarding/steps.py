@@ -130,9 +130,7 @@ class Steps:
             return bool(found.scalar_one())
 
     async def lease_again(self) -> None:
-        async with self.database.driver() as connection:
-            claimed = await inbox.claim(connection, 10_000)
-        self.leased = next(one for one in claimed if one.command_id == self.leased.command_id)
+        self.leased = await driving.claim_again(self.database, self.leased)
 
     async def resolve(self, resolution: Resolution, result: Any = None) -> None:
         await resolve_step(

@@ -102,12 +102,6 @@ async def rest(handling: Handling, leased: inbox.Leased) -> None:
         await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
 
 
-async def claim_again(handling: Handling, leased: inbox.Leased) -> inbox.Leased:
-    async with handling.database.driver() as connection:
-        claimed = await inbox.claim(connection, 100)
-    return next(one for one in claimed if one.command_id == leased.command_id)
-
-
 async def resolve_step_of(
     handling: Handling, leased: inbox.Leased, step: str, result: dict[str, Any] | None
 ) -> None:
@@ -274,7 +268,7 @@ async def test_an_update_that_was_found_after_all_is_carried_out_although_its_cu
 
     await resolve_step_of(handling, leased, "update_identity", None)
     await resolve_step_of(handling, leased, "update_identity", answer)
-    await handling.drive(await claim_again(handling, leased), command)
+    await handling.drive(await driving.claim_again(handling.database, leased), command)
 
     assert (await handling.events()).count("customer.updated") == 1
 
@@ -398,14 +392,14 @@ async def test_a_decision_that_names_an_external_account_which_its_customer_has_
         await handling.drive(leased, command)
     await rest(handling, leased)
     await resolve_step_of(handling, leased, "add_external_account", {"external_account_id": has})
-    leased = await claim_again(handling, leased)
+    leased = await driving.claim_again(handling.database, leased)
     with pytest.raises(IntegrityError):
         await handling.drive(leased, command)
     await rest(handling, leased)
     added = f"ext_{uuid4().hex}"
 
     await resolve_step_of(handling, leased, "add_external_account", {"external_account_id": added})
-    await handling.drive(await claim_again(handling, leased), command)
+    await handling.drive(await driving.claim_again(handling.database, leased), command)
 
     primary = await handling.value(
         "SELECT external_account_id FROM external_accounts WHERE tenant = :tenant AND is_primary"

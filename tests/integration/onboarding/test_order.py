@@ -18,6 +18,7 @@ from services.onboarding.handlers.feeds import prepare_identity
 from services.onboarding.ids import DECISION
 from services.onboarding.models import IdentityEntry, IdentityReport
 from services.onboarding.ordering import ordering_key
+from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import application, business, person
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
 
@@ -39,8 +40,7 @@ async def told_by_the_feed(handling: Handling, identity_id: str, status: Status)
 
 async def claimed(handling: Handling) -> inbox.Leased:
     """The decision of the tenant that is due, and waits for no earlier command."""
-    async with handling.database.driver() as connection:
-        due = await inbox.claim(connection, 100)
+    due = await driving.claim(handling.database)
     tenant = f'"tenant":"{handling.principal.tenant}"'.encode()
     [found] = [one for one in due if one.operation == DECISION and tenant in one.principal]
     return found
