@@ -14,6 +14,7 @@ from tests.integration.provider_sandbox.bank import Bank, Reply, business, new_k
 from tests.integration.provider_sandbox.conftest import SANDBOX
 from tests.support.infrastructure import Environment
 from tests.support.own_servers import own_postgres
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 CLIENTS = 12
@@ -27,7 +28,7 @@ def bank_of(stack: Stack, session: aiohttp.ClientSession) -> Bank:
 
 async def create_until_known(bank: Bank, customer_id: str, key: str) -> Reply:
     """What an adapter does: the same key again until there is an answer that is one."""
-    deadline = time.monotonic() + RETRY_SECONDS
+    deadline = time.monotonic() + RETRY_SECONDS * pace()
     while True:
         with contextlib.suppress(aiohttp.ClientError):
             reply = await bank.write("/identity/customers", business(customer_id), key=key)

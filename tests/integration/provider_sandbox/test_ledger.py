@@ -31,7 +31,9 @@ async def post(books: asyncpg.Connection, sides: dict[str, str]) -> None:
 
 
 @settings(
-    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(amounts=st.lists(AMOUNTS, min_size=1, max_size=12))
 async def test_a_balance_is_the_sum_of_postings_and_the_bank_owes_what_it_got(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import re
 import time
 from decimal import Decimal
@@ -21,6 +22,7 @@ from tests.integration.provider_sandbox.books import (
 )
 from tests.integration.provider_sandbox.conftest import SANDBOX
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.pdf import texts_of_pages
 from tests.support.stack import running_stack
 from tests.support.waiting import eventually
@@ -127,7 +129,7 @@ async def test_an_altered_link_does_not_download(bank: Bank, change: str) -> Non
 async def test_a_link_downloads_until_it_expires(
     fresh_environment: Environment, tmp_path: Path
 ) -> None:
-    settings = {"BANKSIDE_SANDBOX_STATEMENT_URL_SECONDS": "3"}
+    settings = {"BANKSIDE_SANDBOX_STATEMENT_URL_SECONDS": str(math.ceil(3 * pace()))}
     async with (
         running_stack(fresh_environment, tmp_path, [SANDBOX], **settings) as running,
         aiohttp.ClientSession() as session,
@@ -190,7 +192,9 @@ MONTHS = st.lists(
 
 
 @settings(
-    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(entries=MONTHS)
 async def test_each_closing_balance_is_the_next_opening_and_the_last_is_the_ledgers(

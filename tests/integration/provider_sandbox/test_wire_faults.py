@@ -17,6 +17,7 @@ from tests.integration.provider_sandbox.wires import (
     sent,
 )
 from tests.support.pace import pace
+from tests.support.waiting import eventually
 
 
 async def attempt(request: Callable[[], Awaitable[Reply]]) -> Reply | None:
@@ -95,11 +96,19 @@ async def test_a_caller_who_left_during_the_latency_has_sent_his_wire_all_the_sa
 ) -> None:
     sender: Sender = await open_sender(bank)
     key = new_id()
-    await bank.fault("core", "latency", operation="send_wire", milliseconds=300, times=1)
+    latency = round(300 * pace())
+    await bank.fault("core", "latency", operation="send_wire", milliseconds=latency)
 
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(send(bank, sender, "40.00", key), 0.1)
+    async def is_waiting() -> bool:
+        [rule] = (await bank.call("GET", "/faults", headers={})).body
+        return bool(rule["applied"])
+
+    sending = asyncio.create_task(send(bank, sender, "40.00", key))
+    await eventually("the bank has the wire", is_waiting)
+    sending.cancel()
+    await asyncio.wait({sending})
     left = await bank.get(f"/core/wires/{key}")
+    await bank.call("DELETE", "/faults", headers={})
     async with asyncio.timeout(10 * pace()):
         while (await bank.get(f"/core/wires/{key}")).status != 200:
             await asyncio.sleep(0.02)
