@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -175,6 +176,14 @@ async def test_a_leader_goes_on_leading_while_its_writes_take_longer_than_its_le
         assert not second.leading.is_set()
 
 
+@pytest.fixture
+def in_ignorance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process notices within the test that its term is over."""
+    monkeypatch.setattr(leadership, "LEASE_SECONDS", 600.0)
+    monkeypatch.setattr(leadership, "RENEWAL_SECONDS", 600.0)
+
+
+@pytest.mark.usefixtures("in_ignorance")
 async def test_what_a_leader_writes_after_its_term_is_refused(database: Database) -> None:
     async with leadership.leadership(database, "test") as term:
         await end_lease(database, "test")
@@ -191,6 +200,7 @@ async def test_what_a_leader_writes_after_its_term_is_refused(database: Database
         assert await cursor.read(connection, "core") == 2
 
 
+@pytest.mark.usefixtures("in_ignorance")
 async def test_a_term_that_a_restored_database_issues_again_is_not_taken_for_its_own(
     database: Database,
 ) -> None:
@@ -231,7 +241,7 @@ async def test_the_body_ends_when_its_lease_is_not_renewed(
             wire.stall()
 
             await within(FOLLOWED_SECONDS, candidate.ended)
-            await asyncio.wait({task}, timeout=FOLLOWED_SECONDS)
+            await asyncio.wait({task}, timeout=FOLLOWED_SECONDS * pace())
 
             assert isinstance(task.exception(), LeadershipLost)
 
@@ -251,7 +261,7 @@ async def test_a_relay_that_wakes_up_after_its_term_deletes_nothing(database: Da
     await end_lease(database, relaying.LEASE)
     async with leadership.leadership(database, relaying.LEASE):
         go_on.set()
-        await asyncio.wait({relay}, timeout=FOLLOWED_SECONDS)
+        await asyncio.wait({relay}, timeout=FOLLOWED_SECONDS * pace())
 
         assert isinstance(relay.exception(), LeadershipLost)
         assert not await is_empty(database)
@@ -320,7 +330,7 @@ async def test_sessions_of_clients_that_are_gone_are_ended_by_keepalives(
 async def test_a_statement_on_a_connection_that_died_ends_and_gives_its_place_back(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr(engine, "STATEMENT_SECONDS", 1)
+    monkeypatch.setattr(engine, "STATEMENT_SECONDS", math.ceil(pace()))
     async with wire_to(fresh_environment.database_urls["onboarding"]) as wire:
         database = open_database(wire.url, "tests", pool_size=1)
         await use(database, how)

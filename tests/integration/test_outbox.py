@@ -23,7 +23,7 @@ from libs.handling.outbox_relay import run_relay
 from libs.messaging import event_publisher
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_events, events_queue
-from libs.persistence import outbox, relaying
+from libs.persistence import leadership, outbox, relaying
 from libs.persistence.engine import Database, open_database
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
@@ -84,7 +84,7 @@ async def relays(amqp_url: str, database: Database, count: int = 1) -> AsyncIter
             process, broker = Process("onboarding"), Broker(amqp_url, "onboarding")
             await opened.enter_async_context(broker.open())
             await opened.enter_async_context(run_relay(process, broker, database))
-            await broker.start(wait_seconds=WAIT_SECONDS)
+            await broker.start(wait_seconds=WAIT_SECONDS * pace())
         yield
 
 
@@ -94,8 +94,9 @@ def sequences(messages: Sequence[AbstractIncomingMessage], resource: str) -> lis
 
 
 async def test_two_relays_publish_each_event_once_in_the_order_of_its_resource(
-    fresh_environment: Environment, database: Database
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(leadership, "LEASE_SECONDS", 60.0)  # no other leader follows meanwhile
     amqp_url, count = fresh_environment.amqp_url, 300
     async with subscribed(amqp_url) as received, relays(amqp_url, database, 2):
         for start in range(0, count, 30):
@@ -318,8 +319,9 @@ def renamed(event: Event, kind: str) -> Event:
 
 
 async def test_an_event_that_no_queue_takes_is_kept_holds_back_its_aggregate_and_no_other(
-    fresh_environment: Environment, database: Database
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(relaying, "UNROUTABLE_SECONDS", 3600.0)
     amqp_url = fresh_environment.amqp_url
     returned = value_of(EVENTS_RETURNED)
     # Recorded before a relay leads: its first round sets it aside, and does not publish it a second time.
@@ -387,7 +389,7 @@ async def readiness_of_a_relay(
     process, broker = Process("onboarding"), Broker(amqp_url, "onboarding")
     await opened.enter_async_context(broker.open())
     await opened.enter_async_context(run_relay(process, broker, database))
-    await broker.start(wait_seconds=WAIT_SECONDS)
+    await broker.start(wait_seconds=WAIT_SECONDS * pace())
     process.readiness.switch(True)
     return process
 
