@@ -133,14 +133,19 @@ async def test_a_connection_that_is_ended_by_the_server_means_that_it_is_away(
 async def test_a_connection_that_was_ended_meanwhile_is_not_handed_out(
     database: Database, environment: Environment, way: Opened
 ) -> None:
-    pid, _ = await pid_and_notes(database)
+    async with database.driver() as ended:
+        pid = ended.get_server_pid()
     onlooker = open_database(environment.database_urls["onboarding"], "test")
     try:
         async with onlooker.driver() as connection:
             await connection.execute("SELECT pg_terminate_backend($1)", pid)
     finally:
         await onlooker.close()
-    await asyncio.sleep(0.1)  # the end has come to this process
+
+    async def is_closed() -> bool:
+        return bool(ended.is_closed())
+
+    await eventually("the end has come to this process", is_closed)
 
     async with way(database) as connection:
         assert await connection.fetchval("SELECT 1") == 1
@@ -150,7 +155,7 @@ async def test_a_connection_that_was_ended_meanwhile_is_not_handed_out(
 async def test_a_statement_that_is_given_up_does_not_go_on(database: Database, way: Opened) -> None:
     async def write_slowly() -> None:
         async with way(database) as connection:
-            await connection.execute("INSERT INTO note SELECT 'late' FROM pg_sleep(2)")
+            await connection.execute("INSERT INTO note SELECT 'late' FROM pg_sleep(10)")
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
@@ -239,9 +244,8 @@ async def test_a_caller_waits_for_a_full_pool_and_gets_what_is_released(database
 async def test_a_pool_that_is_full_for_too_long_means_that_the_database_is_away(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
-
     async with database.driver():
+        monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
         with pytest.raises(TimeoutError) as caught:
             await use_at_once(database, 1)
 
@@ -253,9 +257,9 @@ async def test_a_database_without_a_free_driver_connection_is_not_ready(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await database.ping()
-    monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
 
     async with database.driver():
+        monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
         with pytest.raises(TimeoutError):
             await database.ping()
 

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from libs.persistence import vanished_server
 from libs.persistence.engine import Database, open_database
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.routes import Route, route_to
 
 POOL_SIZE = 8
@@ -69,7 +70,7 @@ async def test_after_one_was_given_up_late_the_others_are_opened_anew(
         async with asyncio.timeout(GIVEN_UP_SECONDS):
             await use(database)
 
-    async with asyncio.timeout(MARGIN_SECONDS):
+    async with asyncio.timeout(MARGIN_SECONDS * pace()):
         await asyncio.gather(*(others(database) for _ in range(POOL_SIZE)))
 
 
