@@ -32,7 +32,7 @@ from libs.messaging.refusing import REASON
 from libs.messaging.service_client import ServiceClient
 from libs.messaging.topology import COMMANDS, REPLIES, dead_queue
 from libs.persistence.engine import Database
-from tests.integration.gateway.desk import calling, carrying_out, until
+from tests.integration.gateway.desk import WAIT_SECONDS, calling, carrying_out, until
 from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
 from tests.integration.tables import define, execute, rows
 from tests.support.infrastructure import Environment
@@ -76,8 +76,11 @@ class Service:
 
 
 def envelope_of(
-    service_client: ServiceClient, person_id: str = "p1", seconds: float = 20.0
+    service_client: ServiceClient, person_id: str = "p1", seconds: float | None = None
 ) -> Envelope:
+    """`seconds`: until its deadline; None: as long as anything is waited for."""
+    if seconds is None:
+        seconds = WAIT_SECONDS * pace()
     command_id = str(uuid.uuid4())
     return service_client.envelope(
         UPDATE_PERSON,

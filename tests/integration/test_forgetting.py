@@ -20,7 +20,7 @@ from libs.contracts.errors import BanksideError, Invalid, OutcomePending, Unavai
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
-from libs.handling.forgetting import NOT_KNOWN_WHETHER_TOLD
+from libs.handling.forgetting import FORGETTING_SECONDS, NOT_KNOWN_WHETHER_TOLD
 from libs.messaging.envelope import Reply, decode_replies, decode_reply, encode
 from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.topology import COMMANDS, REPLIES
@@ -38,8 +38,7 @@ from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.stack import ServiceProcess
 
-SHORT_SECONDS = 6.0
-"""Of a caller whose deadline the test waits for."""
+ITS_DEADLINE_IS_OVER = "UPDATE inbox SET deadline = 1"
 
 
 class Service:
@@ -69,8 +68,8 @@ class Asker:
         self._commands = commands
         self.queue = queue
 
-    async def ask(self, seconds: float = 20.0) -> str:
-        """Send a command; its id."""
+    async def ask(self, seconds: float | None = None) -> str:
+        """Send a command; its id. `seconds`: as of `envelope_of`."""
         async with calling(self._environment) as service_client:
             envelope = envelope_of(service_client, seconds=seconds)
         message = Message(encode(envelope), reply_to=self.queue.name, user_id="gateway")
@@ -266,13 +265,15 @@ async def test_a_command_of_which_that_stays_unknown_is_parked_and_goes_on_when_
 ) -> None:
     service = Service(Unavailable())
     async with serving(fresh_environment, service) as (asker, wire):
-        command_id = await asker.ask(SHORT_SECONDS)
+        command_id = await asker.ask()
         await until(service.has_begun)
         wire.silence()
         service.may_end.set()
         await asker.reply()
         await asker.queue.delete()
         wire.cut()
+        await until(lambda: rows(database, "SELECT 1 FROM inbox WHERE attempts > 2"))
+        await execute(database, ITS_DEADLINE_IS_OVER)
 
         await until(lambda: is_parked(database))
         left = await the_row(database)
@@ -381,11 +382,12 @@ async def test_after_a_crash_a_command_whose_caller_is_gone_is_parked_unless_it_
             async with asking(fresh_environment) as asker:
 
                 async def refused(asker: Asker = asker) -> None:
-                    await asker.ask(SHORT_SECONDS)
+                    await asker.ask()
                     await until(lambda: rows(database, "SELECT 1 FROM drives"))
                     await asker.queue.delete()
 
                 await killed_at(database, replica, point, refused)
+                await execute(database, ITS_DEADLINE_IS_OVER)
                 await replica.start()
                 row = await until(lambda: _decided(database))
                 await replica.kill()
@@ -406,12 +408,12 @@ async def test_nothing_is_forgotten_shortly_before_its_caller_gives_up(
 ) -> None:
     service = Service(Unavailable())
     async with serving(fresh_environment, service) as (asker, _):
-        asked = time.time()
         await asker.ask(3.6)
         await until(service.has_begun)
+        [(deadline,)] = await rows(database, "SELECT deadline FROM inbox")
 
         async def is_late() -> bool:
-            return time.time() > asked + 2.8
+            return bool(time.time() > deadline - 0.8 * FORGETTING_SECONDS)
 
         await until(is_late)
         service.may_end.set()

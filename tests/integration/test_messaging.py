@@ -45,7 +45,10 @@ PRINCIPAL = Principal("tenant", "Tenant", Family.CUSTOMER, "sub_test", str(uuid.
 EMPTY = AccountList(name="n", dba_name=None, accounts=[])
 
 
-async def list_accounts(service_client: ServiceClient, seconds: float = 10.0) -> Any:
+async def list_accounts(service_client: ServiceClient, seconds: float | None = None) -> Any:
+    """`seconds`: until the deadline; None: as long as anything is waited for."""
+    if seconds is None:
+        seconds = 10.0 * pace()
     command = ListCustomerAccounts()
     return await service_client.query(
         LIST_CUSTOMER_ACCOUNTS, PRINCIPAL, command, time.time() + seconds

@@ -31,6 +31,7 @@ from tests.integration.tables import rows
 from tests.integration.test_command_driving import Service
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of
+from tests.support.pace import pace
 from tests.support.queues import declare_service
 from tests.unit.persistence.keys import a_key
 
@@ -51,7 +52,7 @@ def a_change(command_id: UUID, sealer: MessageSealer) -> Envelope:
         UpdatePerson.model_validate({"person_id": PERSON, "tin": "536904399"}),
         command_id=str(command_id),
         request_id="request",
-        deadline=time.time() + 20,
+        deadline=time.time() + 20 * pace(),
         body_hashes=["of the body"],
     )
 
