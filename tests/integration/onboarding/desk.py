@@ -25,6 +25,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.messaging.service_client import ServiceClient
 from tests.integration.gateway.desk import calling
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 ONBOARDING_AND_BANK = tuple(s for s in SERVICES if s.name in ("provider_sandbox", "onboarding"))
@@ -133,6 +134,8 @@ class Desk:
     http: aiohttp.ClientSession
     database: Any
     opened: AsyncExitStack
+    until_delivered: Callable[[], Awaitable[None]]
+    """Until every event that the broker has taken is in `events`."""
     others: dict[str, ServiceClient] = field(default_factory=dict)
     """Callers besides the gateway's, by service."""
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -143,10 +146,16 @@ class Desk:
         command: Command,
         principal: Principal | None = None,
         *,
-        wait_seconds: float = WAIT_SECONDS,
+        wait_seconds: float | None = None,
         command_id: str | None = None,
     ) -> Any:
-        """The data of the reply. Raises what the reply carries."""
+        """The data of the reply. Raises what the reply carries.
+
+        Args:
+            wait_seconds: until the deadline; None: as long as anything is waited for.
+        """
+        if wait_seconds is None:
+            wait_seconds = WAIT_SECONDS * pace()
         envelope = self.service_client.envelope(
             operation,
             principal or partner(),
@@ -176,7 +185,7 @@ class Desk:
         """The payload of the reply to a query."""
         service_client = await self._client_for(operation)
         return await service_client.query(
-            operation, principal or partner(), command, time.time() + WAIT_SECONDS
+            operation, principal or partner(), command, time.time() + WAIT_SECONDS * pace()
         )
 
     async def onboard(self, command: OnboardCustomer, **options: Any) -> Any:
@@ -229,20 +238,24 @@ class Desk:
             return left == {"commands": 0, "events": 0}
 
         await eventually(quiet)
-        await asyncio.sleep(POLL_SECONDS)
+        await self.until_delivered()
 
 
 async def eventually(
     condition: Callable[[], Awaitable[Any]], timeout_seconds: float = WAIT_SECONDS
 ) -> Any:
-    """The first true value of the condition."""
+    """The first true value of the condition.
+
+    Args:
+        timeout_seconds: on a quiet machine; see `pace`.
+    """
     began = time.monotonic()
     while True:
         value = await condition()
         if value:
             return value
         waited = time.monotonic() - began
-        assert waited < timeout_seconds, f"not within {timeout_seconds:g} s"
+        assert waited < timeout_seconds * pace(), f"not within {waited:.0f} s"
         await asyncio.sleep(max(POLL_SECONDS, POLLS_MORE_RARELY * waited))
 
 
@@ -256,12 +269,27 @@ async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
         http = await opened.enter_async_context(aiohttp.ClientSession())
         database = await asyncpg.connect(stack.environment.database_urls["onboarding"])
         opened.push_async_callback(database.close)
-        desk = Desk(stack, service_client, http, database, opened)
         channel = await connection.channel()
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind("bankside.events", "#")
+        seen: set[str | None] = set()
+
+        async def until_delivered() -> None:
+            last = str(uuid4())
+            message = aio_pika.Message(b"", message_id=last)
+            await channel.default_exchange.publish(message, queue.name)
+
+            async def is_delivered() -> bool:
+                return last in seen
+
+            await eventually(is_delivered)
+
+        desk = Desk(stack, service_client, http, database, opened, until_delivered)
 
         async def collect(message: aio_pika.abc.AbstractIncomingMessage) -> None:
+            if message.routing_key == queue.name:
+                seen.add(message.message_id)
+                return
             desk.events.append(
                 {
                     **json.loads(message.body),

@@ -14,6 +14,7 @@ from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import partner
 from tests.integration.onboarding.shelf import add_approved, new_store, open_shelf
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 OPERATION = "onboarding.onboard_customer"
 TENANT = "demo"
@@ -47,7 +48,7 @@ async def test_a_locked_customer_delays_only_its_own_onboarding(environment: Env
             first, locked, last = (
                 asyncio.create_task(group_commit.commit(DECIDE, item)) for item in items
             )
-            neighbours = [await asyncio.wait_for(task, 10) for task in (first, last)]
+            neighbours = [await asyncio.wait_for(task, 10 * pace()) for task in (first, last)]
             was_waiting = not locked.done()
         decided: list[Stored] = [neighbours[0], await locked, neighbours[1]]
 
