@@ -38,6 +38,8 @@ from tests.support.pace import pace
 ENDED = (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 """What a statement raises whose transaction the server has ended, by how far the connection has noticed it."""
 TURNS = 4
+LASTING_SECONDS = inbox.LONGEST_LEASE_SECONDS
+"""Of a lease that ends when the test says so, not while a slow machine carries it out."""
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
 
@@ -57,14 +59,17 @@ def accepting(command_id: uuid.UUID | None = None) -> NewCommand:
 
 async def leased(database: Database, key: str | None = None) -> inbox.Leased:
     async with database.transaction() as connection:
-        taken = await inbox_acceptance.accept(connection, accepting(), key, lease=True)
+        taken = await inbox_acceptance.accept(
+            connection, accepting(), key, lease=True, lease_seconds=LASTING_SECONDS
+        )
     assert isinstance(taken, inbox.Leased)
     return taken
 
 
 async def claimed(database: Database) -> list[uuid.UUID]:
     async with database.driver() as connection:
-        return [command.command_id for command in await inbox.claim(connection, 10)]
+        found = await inbox.claim(connection, 10, LASTING_SECONDS)
+    return [command.command_id for command in found]
 
 
 async def let_leases_run_out(database: Database) -> None:

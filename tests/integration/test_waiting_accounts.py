@@ -273,16 +273,17 @@ async def test_while_onboarding_is_away_everything_waits(feed: Feed) -> None:
 
 async def test_an_account_is_asked_about_less_and_less_often(feed: Feed) -> None:
     await feed.note("a_1", 1)
-    pauses = []
+    tries: list[tuple[datetime, datetime, datetime]] = []
     for _ in range(12):
+        [before] = await rows(feed.database, "SELECT clock_timestamp()")
         await feed.due()
-        [row] = await rows(
-            feed.database, "SELECT due_at - clock_timestamp() AS pause FROM waiting_account"
+        [after] = await rows(
+            feed.database, "SELECT clock_timestamp() AS now, due_at FROM waiting_account"
         )
-        pauses.append(row.pause)
+        tries.append((before[0], after.now, after.due_at))
 
-    longest = timedelta(seconds=waiting_entries.LONGEST_PAUSE_SECONDS)
-    assert pauses[0] < timedelta(seconds=1)
-    assert pauses == sorted(pauses[:-2]) + pauses[-2:]
-    assert all(timedelta() < pause <= longest for pause in pauses)
-    assert pauses[-1] > longest / 2
+    longest = waiting_entries.LONGEST_PAUSE_SECONDS
+    pauses = [timedelta(seconds=min(0.5 * 2**tried, longest)) for tried in range(len(tries))]
+    assert pauses[-1].total_seconds() == longest
+    for pause, (before_it, after_it, due_at) in zip(pauses, tries, strict=True):
+        assert before_it + pause <= due_at <= after_it + pause
