@@ -52,7 +52,7 @@ async def calling(
         return BASIC_QOS in wire.sent
 
     async with broker.open():
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=10 * pace())
         await eventually("the session is watched", is_watched)
         yield service_client, broker
 

@@ -37,8 +37,8 @@ from tests.integration.readiness import is_not_ready, is_ready
 from tests.integration.test_messaging import PRINCIPAL, ledger
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
-from tests.support.pace import pace
-from tests.support.queues import declare_service
+from tests.support.pace import pace, waiting_pace
+from tests.support.queues import declare_service, next_in
 from tests.support.waiting import eventually
 from tests.unit.messaging.test_versions import newer_envelope
 
@@ -79,7 +79,7 @@ class Inbox:
 def _quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "WATCH_SECONDS", 0.1)
     monkeypatch.setattr(session, "WATCHES_PER_CHECK", 2)
-    monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0)
+    monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0 * waiting_pace())
     monkeypatch.setattr(command_consumer, "HOLD_SECONDS", HOLD_SECONDS)
 
 
@@ -89,7 +89,7 @@ async def consuming(url: str, inbox: Inbox) -> AsyncIterator[Broker]:
     consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
     broker.add(consumer)
     async with broker.open():
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=10 * pace())
         yield broker
         await consumer.stop(5)
 
@@ -170,7 +170,7 @@ async def test_how_far_it_has_caught_up_is_not_known_while_it_is_paused(
         return bool(value_of(QUEUE_MESSAGES.labels(QUEUE)) == 3)
 
     async with a_channel(fresh_environment) as channel, broker.open():
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=10 * pace())
         await eventually("it has caught up", is_known)
         inbox.is_there.clear()
         await publish(channel, 3)
@@ -197,7 +197,7 @@ async def test_while_the_leader_of_its_queue_does_not_answer_nothing_counts_as_k
         consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
         broker.add(consumer)
         async with broker.open():
-            await broker.start(wait_seconds=10)
+            await broker.start(wait_seconds=10 * pace())
             with capture_logs() as logs:
                 wire.forget_counts()
                 await eventually("it is noticed", partial(is_logged, logs, "queue_not_answering"))
@@ -227,7 +227,7 @@ async def test_while_the_leader_of_the_dead_queue_does_not_answer_its_letters_ar
         consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
         broker.add(consumer)
         async with broker.open():
-            await broker.start(wait_seconds=10)
+            await broker.start(wait_seconds=10 * pace())
             DEAD_LETTERS.labels(dead).set(7)
             with capture_logs() as logs:
                 wire.silence_leader(dead)
@@ -287,7 +287,7 @@ async def test_a_consumer_stops_when_its_session_ends_by_a_fin_behind_deliveries
         consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
         broker.add(consumer)
         async with broker.open():
-            await broker.start(wait_seconds=10)
+            await broker.start(wait_seconds=10 * pace())
             wire.hold_answers()
             await publish(channel, 20)
             await eventually("they are delivered", partial(has, channel, QUEUE, 0))
@@ -342,7 +342,7 @@ async def kill_with_all_in_hand(environment: Environment, count: int, times: int
         channel = await connection.channel()
         queue = await channel.get_queue(QUEUE)
         for _ in range(count):
-            await queue.get(timeout=10)
+            await next_in(queue)
         await connection.close()
 
 

@@ -24,7 +24,7 @@ from libs.persistence import inbox_acceptance
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.test_command_driving import Service, envelope_of
 from tests.support.infrastructure import Environment
-from tests.support.queues import declare_service
+from tests.support.queues import declare_service, next_in
 from tests.support.waiting import eventually
 
 QUEUE = commands_queue("onboarding")
@@ -58,7 +58,7 @@ async def publish(channel: AbstractChannel, envelope: Envelope) -> None:
 async def take_and_die(environment: Environment) -> None:
     connection = await aio_pika.connect(environment.amqp_url)
     queue = await (await connection.channel()).get_queue(QUEUE)
-    await queue.get(timeout=10)
+    await next_in(queue)
     await connection.close()
 
 

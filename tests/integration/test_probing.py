@@ -27,6 +27,7 @@ from tests.integration.test_command_consumer import (
 )
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 
@@ -42,7 +43,7 @@ async def consuming(url: str, inbox: Inbox) -> AsyncIterator[None]:
     consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
     broker.add(consumer)
     async with broker.open():
-        await broker.start(wait_seconds=10)
+        await broker.start(wait_seconds=10 * pace())
         yield
         await consumer.stop(5)
 
@@ -62,7 +63,7 @@ async def has_connected(wire: Wire, times: int) -> bool:
 async def test_commands_that_do_not_arrive_are_carried_out_in_other_sessions(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(probing, "UNANSWERED_SECONDS", 1.0)
+    monkeypatch.setattr(probing, "UNANSWERED_SECONDS", 1.0 * pace())
     url = fresh_environment.amqp_url
     inbox = Inbox()
     async with a_channel(fresh_environment) as channel, wire_to(url) as bad, wire_to(url) as good:

@@ -17,6 +17,7 @@ from libs.messaging.session import Session
 from libs.messaging.topology import commands_queue, consumed_queues, dead_queue, queues_of
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.queues import declare_service
 from tests.support.waiting import eventually
 
@@ -62,7 +63,7 @@ async def asking(
     broker.add(consuming or Consuming())
     broker.add(depths)
     async with broker.open():
-        await broker.start(wait_seconds=30)
+        await broker.start(wait_seconds=30 * pace())
         yield depths, broker
 
 
@@ -73,10 +74,11 @@ async def are_known(depths: QueueDepths) -> bool:
 async def test_a_broker_that_answers_late_keeps_its_session(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue_depths, "ASK_SECONDS", 0.1)
     async with wire_to(fresh_environment.amqp_url) as wire, asking(wire) as (depths, broker):
         wire.silence()
-        unknown = await depths.now()
+        with monkeypatch.context() as patch:
+            patch.setattr(queue_depths, "ASK_SECONDS", 0.1)
+            unknown = await depths.now()
         wire.heal()
 
         await eventually("the depths are known", partial(are_known, depths))

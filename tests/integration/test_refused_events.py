@@ -21,7 +21,9 @@ from libs.messaging.topology import EVENTS, dead_queue, declare_events, events_q
 from libs.runtime.process import Process
 from tests.support.event_bus import event_bus, made_up_events
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.people import new_key
+from tests.support.queues import next_in
 from tests.support.waiting import eventually
 
 SERVICE = "webhook_dispatcher"
@@ -48,7 +50,7 @@ async def consuming(environment: Environment, recorded: Recorded) -> AsyncIterat
     consumer = EventConsumer(SERVICE, recorded.record)
     broker.add(consumer)
     async with process.background("events", consumer.run()), broker.open():
-        await broker.start(wait_seconds=5)
+        await broker.start(wait_seconds=5 * pace())
         yield
 
 
@@ -63,7 +65,7 @@ async def die_with_all_in_hand(environment: Environment, times: int) -> None:
     for _ in range(times):
         connection = await aio_pika.connect(environment.amqp_url)
         channel = await connection.channel()
-        await (await channel.get_queue(events_queue(SERVICE))).get(timeout=10)
+        await next_in(await channel.get_queue(events_queue(SERVICE)))
         await connection.close()
 
 

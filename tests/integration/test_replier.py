@@ -30,7 +30,7 @@ async def replier_at(environment: Environment) -> AsyncIterator[tuple[Replier, W
         broker = Broker(wire.url, "tests")
         broker.add(replier)
         async with broker.open():
-            await broker.start(wait_seconds=10)
+            await broker.start(wait_seconds=10 * pace())
             yield replier, wire, broker
 
 
@@ -51,9 +51,9 @@ async def test_a_reply_that_its_queue_took_is_routed_and_one_without_a_queue_is_
     ):
         queue = await a_reply_queue(channel)
 
-        there = await replier.reply_confirmed(queue.name, REPLY, 5)
-        gone = await replier.reply_confirmed("gateway.replies.gone", REPLY, 5)
-        again = await replier.reply_confirmed(queue.name, REPLY, 5)
+        there = await replier.reply_confirmed(queue.name, REPLY, 5 * pace())
+        gone = await replier.reply_confirmed("gateway.replies.gone", REPLY, 5 * pace())
+        again = await replier.reply_confirmed(queue.name, REPLY, 5 * pace())
 
         message = await queue.get()
 
@@ -74,7 +74,7 @@ async def test_without_a_session_or_time_nothing_is_sent(environment: Environmen
         wire.cut()
         await until(lambda: _is_away(broker))
 
-        away = await replier.reply_confirmed(queue.name, REPLY, 5)
+        away = await replier.reply_confirmed(queue.name, REPLY, 5 * pace())
 
         assert await queue.get(fail=False) is None
     assert (late, away) == (False, False)
