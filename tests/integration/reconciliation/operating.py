@@ -12,6 +12,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.persistence.engine import Database
 from services.reconciliation.handlers.operating import OperatingDifferences
+from tests.support.pace import pace
 
 ADA = Principal(
     tenant="",
@@ -28,7 +29,7 @@ WAIT_SECONDS = 20.0
 async def answer(database: Database, row: Operation, command: Command) -> Any:
     """The data of the answer to an operator. Raises as the handler does."""
     handler = OperatingDifferences(database).by_operation()[row.name]
-    return (await handler(ADA, command, time.time() + WAIT_SECONDS)).data
+    return (await handler(ADA, command, time.time() + WAIT_SECONDS * pace())).data
 
 
 def asking(database: Database) -> Callable[[Operation, Command], Any]:
@@ -37,6 +38,6 @@ def asking(database: Database) -> Callable[[Operation, Command], Any]:
 
     def ask(row: Operation, command: Command) -> Any:
         answering = answer(database, row, command)
-        return asyncio.run_coroutine_threadsafe(answering, loop).result(WAIT_SECONDS)
+        return asyncio.run_coroutine_threadsafe(answering, loop).result(WAIT_SECONDS * pace())
 
     return ask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -27,6 +28,7 @@ from tests.integration.reconciliation.runs import (
     request,
 )
 from tests.integration.tables import execute, rows
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -149,15 +151,15 @@ async def test_what_has_become_another_difference_is_one_when_it_stays(database:
 async def test_the_second_look_waits_until_the_grace_has_passed(database: Database) -> None:
     hand = Hand(a=differs("a"))
     await request(database)
-    steps = reconciler(database, hand, grace_seconds=30)
+    steps = reconciler(database, hand, grace_seconds=50)
 
     await steps.step()
     await steps.step()
     waiting = await steps.step()
-    await execute(database, "UPDATE suspect SET due_at = due_at - interval '31 s'")
+    await execute(database, "UPDATE suspect SET due_at = due_at - interval '51 s'")
     await steps.step()
 
-    assert 20 < waiting <= 30
+    assert 20 < waiting <= 50
     assert hand.looked == ["a", "a"]
 
 
@@ -186,7 +188,9 @@ async def test_waiting_for_a_run_fails_and_says_how_many_while_records_are_in_fl
     for module in (command_line, pages):
         monkeypatch.setattr(module, "ask", asking(database))
     steps = reconciler(database, Hand(a=finding))
-    command = asyncio.create_task(asyncio.to_thread(command_line.start, wait=True, seconds=30))
+    command = asyncio.create_task(
+        asyncio.to_thread(command_line.start, wait=True, seconds=math.ceil(30 * pace()))
+    )
 
     async def has_ended() -> bool:
         await steps.step()

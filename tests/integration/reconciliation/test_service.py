@@ -128,8 +128,8 @@ async def test_a_service_has_everything_compared_again(books: Books) -> None:
     service_client = ServiceClient(sealer_of(books.live.stack.environment.secrets, "payments"))
     broker.add(service_client)
     async with broker.open():
-        await broker.start(wait_seconds=10)
-        requested = await QueryClient(service_client, patience_seconds=10).query(
+        await broker.start(wait_seconds=10 * pace())
+        requested = await QueryClient(service_client, patience_seconds=10 * pace()).query(
             table.START_RUN,
             SERVICE,
             contract.StartRun(cause="the database went back"),
