@@ -22,6 +22,7 @@ from deploy.local.services import DATABASE, Secrets
 from deploy.rabbitmq.definitions import administrator_permissions, definitions
 from libs.runtime.supervision import Supervisor
 from tests.support.infrastructure import (
+    FIRST_LIFE,
     START_SECONDS,
     copy_cluster,
     environment_urls,
@@ -100,9 +101,15 @@ class _Keeper:
         cluster = await new_cluster(self._migrated, self._secrets)
         await asyncio.to_thread(copy_cluster, cluster, self._postgres)
         supervisor.start(self._postgres.child(home / "postgres.log"))
-        for server, started in self._started.items():
-            await supervisor.until_ready([server], START_SECONDS)
-            started.set_result(None)
+        await supervisor.until_ready(["postgres"], START_SECONDS)
+        connection = await self._postgres.connect(DATABASE)
+        try:
+            await connection.execute(FIRST_LIFE)
+        finally:
+            await connection.close()
+        self._started["postgres"].set_result(None)
+        await supervisor.until_ready(["rabbitmq"], START_SECONDS)
+        self._started["rabbitmq"].set_result(None)
 
     async def _until_deserted(self) -> None:
         """Return when no worker has been connected for a moment; the first has longer to come."""

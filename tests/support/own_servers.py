@@ -18,6 +18,7 @@ from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.services import DATABASE, Secrets
 from libs.runtime.supervision import ChildSpec, Supervisor
 from tests.support.infrastructure import (
+    FIRST_LIFE,
     START_SECONDS,
     Environment,
     copy_cluster,
@@ -28,17 +29,6 @@ from tests.support.infrastructure import (
 )
 from tests.support.servers_folder import servers_folder
 from tests.support.waiting import eventually
-
-_FIRST_LIFE = """
-DO $$ DECLARE life regclass; BEGIN
-    FOR life IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE tablename = 'database_life' LOOP
-        EXECUTE format('UPDATE %s SET started_at = pg_postmaster_start_time()', life);
-    END LOOP;
-END $$
-"""
-"""The server's present life becomes the one in which the tables were made. As in a later one, each service would look
-up every write before it sends it, until it has found that nothing was lost: see `libs.persistence.continuity`.
-"""
 
 
 @dataclass(frozen=True)
@@ -241,7 +231,7 @@ async def _running(postgres: Postgres, secrets: Secrets) -> AsyncIterator[OwnPos
         supervisor.start(postgres.child(log_path))
         await supervisor.until_ready(["postgres"], START_SECONDS)
         async with _connected(postgres) as connection:
-            await connection.execute(_FIRST_LIFE)
+            await connection.execute(FIRST_LIFE)
         urls = environment_urls(postgres, secrets, DATABASE)
         yield OwnPostgres(urls, postgres, supervisor, log_path)
 
