@@ -38,6 +38,7 @@ import argon2.profiles
 
 from libs.runtime.processes import die_with_parent
 from tests.support.forked_children import fork_copies_of
+from tests.support.known_patterns import know_patterns
 from tests.support.known_types import know_arrays
 from tests.support.loaded_programs import load
 from tests.support.run_server import connection_to
@@ -313,6 +314,7 @@ if __name__ == "__main__":
     # Before it is imported by name. `tests/unit/gateway/test_passwords.py` has how passwords are hashed otherwise.
     argon2.profiles.RFC_9106_LOW_MEMORY = argon2.profiles.CHEAPEST
     know_arrays()
+    know_patterns()
     for module in USED_BY_ALL:
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy all of it

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import runpy
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,8 +18,10 @@ from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.model import build_validators
 from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS, operations_of
+from libs.messaging.replier import Replier
 from libs.providers.companies import Company, NoAdapters, composition
 from libs.tls import client_context
+from tests.support.compiling import compile_before_forking
 
 OF_TESTS = {
     "tests.integration.replica": operations_of("onboarding"),
@@ -36,6 +39,7 @@ def load(module: str) -> None:
     elif module in OF_TESTS:
         runpy.run_module(module)
         _build_validators(OF_TESTS[module])
+        _prepare_database()
 
 
 def _load_commands() -> None:
@@ -49,7 +53,8 @@ def _load_commands() -> None:
 
 def _load_service(module: str) -> None:
     """Load the service with its providers' adapters, and make what each process of it would make after it was forked:
-    its settings' class, the validators of its operations, the patterns of its routes, and the authorities of TLS.
+    its settings' class, the validators of its operations, the patterns of its routes and of its callers' queues, its
+    database's statements, and the authorities of TLS.
     """
     runpy.run_module(module)  # not as `__main__`: it imports what it runs, and runs nothing
     importlib.import_module(f"{module}.settings").Settings.complete()
@@ -59,6 +64,8 @@ def _load_service(module: str) -> None:
     service = module.removeprefix("services.")
     served = (*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS)
     _build_validators(served if service == "gateway" else operations_of(service))
+    Replier(service)
+    _prepare_database()
     match service:
         case "gateway":
             _know_routes(row.path for row in served if row.path)
@@ -74,6 +81,12 @@ def _load_service(module: str) -> None:
 def _build_validators(rows: Iterable[Operation]) -> None:
     for row in rows:
         build_validators((row.command, row.reply))
+
+
+def _prepare_database() -> None:
+    """Compile the statements of a program that has some."""
+    if "libs.persistence.engine" in sys.modules:
+        compile_before_forking()
 
 
 def _know_routes(paths: Iterable[str]) -> None:
