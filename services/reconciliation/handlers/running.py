@@ -101,6 +101,8 @@ class Reconciler:
         self._poll_seconds = poll_seconds
         self._backoff = ComparisonBackoff()
         self._turns = Turns()
+        self._had_nothing_to_do = False
+        """At the last step."""
         self._log = structlog.get_logger("reconciliation")
 
     async def run_for_ever(self) -> NoReturn:
@@ -137,6 +139,8 @@ class Reconciler:
 
     async def step(self, term: Term) -> float:
         """One page, one batch of looks, or the end of the run; how long to wait before the next step."""
+        if self._had_nothing_to_do and await self._has_nothing_to_do():
+            return self._poll_seconds
         async with self._fenced(term) as connection:
             run = await runs.under_way(connection) or await runs.begin(
                 connection, self._starting_anew
@@ -145,6 +149,7 @@ class Reconciler:
                 connection, runs.SCHEDULE, self._run_seconds
             ):
                 run = await runs.begin(connection, self._starting_anew)
+            self._had_nothing_to_do = run is None
             if run is None:
                 return self._poll_seconds
             age = await runs.age_seconds(connection, run.run_id)
@@ -171,6 +176,10 @@ class Reconciler:
             self._turns.give_to_scans()
         await self._attempt(page.comparison.name, self._scan_page(term, run, page))
         return 0
+
+    async def _has_nothing_to_do(self) -> bool:
+        async with self._database.driver() as connection:
+            return await runs.is_nothing_to_do(connection, self._run_seconds)
 
     def _next_page(
         self, positions: Mapping[str, ScanPosition], paused: Collection[str]

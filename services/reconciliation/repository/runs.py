@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
+import asyncpg
 from sqlalchemy import (
     ColumnElement,
     Double,
@@ -93,6 +94,12 @@ _REQUEST_DUE = (
     )
     .on_conflict_do_nothing(index_elements=_ONLY_ONE_WAITS, index_where=_WAITS)
 )
+_NOTHING_TO_DO = """
+    SELECT NOT EXISTS (SELECT 1 FROM run WHERE started_at IS NULL)
+        AND NOT EXISTS (SELECT 1 FROM run WHERE started_at IS NOT NULL AND finished_at IS NULL)
+        AND EXISTS (SELECT 1 FROM run WHERE outcome = 'complete'
+            AND finished_at BETWEEN clock_timestamp() - make_interval(secs => $1) AND clock_timestamp())
+    """
 _running = table.alias("running")
 _BEGIN = (
     update(table)
@@ -235,6 +242,14 @@ async def request_when_due(connection: AsyncConnection, cause: str, seconds: flo
     """Request a run when the last complete one ended at least `seconds` ago and none is under way; whether one was."""
     arguments = {"cause": cause, "pause": timedelta(seconds=seconds)}
     return (await connection.execute(_REQUEST_DUE, arguments)).rowcount > 0
+
+
+async def is_nothing_to_do(connection: asyncpg.Connection, seconds: float) -> bool:
+    """Whether no run is under way or waits, and none is due by `request_when_due`: the only statement, once or several
+    times a second, between the runs.
+    """
+    found: bool = await connection.fetchval(_NOTHING_TO_DO, seconds)
+    return found
 
 
 async def under_way(connection: AsyncConnection) -> Run | None:

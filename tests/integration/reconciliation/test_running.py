@@ -206,6 +206,43 @@ async def test_a_run_begins_by_itself_when_the_last_complete_one_is_old(database
     assert [row.cause for row in causes] == ["schedule"] * 2
 
 
+async def test_a_requested_run_begins_with_the_next_step_after_steps_with_nothing_to_do(
+    database: Database,
+) -> None:
+    hand = Hand(a=[])
+    steps = reconciler(database, hand)
+    while await steps.step() == 0:
+        pass
+    idle = [await steps.step() for _ in range(2)]
+
+    await request(database)
+    first = await steps.step()
+
+    assert idle == [9.0] * 2
+    assert first == 0
+    begun = await rows(database, "SELECT cause FROM run WHERE started_at IS NOT NULL")
+    assert sorted(row.cause for row in begun) == ["schedule", "test"]
+
+
+async def test_a_run_that_another_process_began_goes_on_after_steps_with_nothing_to_do(
+    database: Database,
+) -> None:
+    hand = Hand(a=[])
+    steps = reconciler(database, hand)
+    while await steps.step() == 0:
+        pass
+    await steps.step()
+    await steps.step()
+    run_id = await request(database)
+    await reconciler(database, hand).step()
+
+    while await steps.step() == 0:
+        pass
+
+    ended = await rows(database, "SELECT run_id FROM run WHERE outcome = 'complete'")
+    assert run_id in {row.run_id for row in ended}
+
+
 async def test_a_run_past_its_limit_is_given_up_and_the_next_begins_anew(
     database: Database,
 ) -> None:
