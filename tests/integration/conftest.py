@@ -44,8 +44,10 @@ def recycled(infrastructure: Infrastructure) -> Iterator[RecycledDatabase]:
 
 
 @pytest.fixture(scope="session")
-def recycled_vhost(infrastructure: Infrastructure) -> RecycledVhost:
-    return RecycledVhost(infrastructure)
+def recycled_vhost(infrastructure: Infrastructure) -> Iterator[RecycledVhost]:
+    vhost = RecycledVhost(infrastructure)
+    yield vhost
+    vhost.close()
 
 
 @pytest_asyncio.fixture

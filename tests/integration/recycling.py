@@ -7,14 +7,13 @@ would read the catalogue of all tables anew, which takes PostgreSQL 40 ms of pro
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Mapping
 
 import asyncpg
 
 from deploy.local.postgres import SUPERUSER
 from deploy.local.services import ROLES
+from tests.integration.loop_beside import LoopBeside
 from tests.support.infrastructure import Environment
 
 MIGRATIONS = "alembic_version"
@@ -43,13 +42,12 @@ _QUIETLY = "SET session_replication_role = replica; SET client_min_messages = wa
 class RecycledDatabase:
     """The database of `environment`, of which no process may be left when it is emptied.
 
-    Its session outlives the event loops of tests, so that it has a loop of its own, which a thread runs when asked.
+    Its session outlives the event loops of tests.
     """
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self._beside = ThreadPoolExecutor(1, "recycling")
-        self._loop = asyncio.new_event_loop()
+        self._beside = LoopBeside("recycling")
         self._connection: asyncpg.Connection | None = None
         self._tables: set[str] | None = None
         self._filled: list[str] = []
@@ -59,23 +57,19 @@ class RecycledDatabase:
         """By role. The database is made when this is asked for first."""
         urls = self.environment.database_urls
         if self._tables is None:
-            self._run(self._prepare(urls[SUPERUSER])).result()
+            self._beside.begin(self._prepare(urls[SUPERUSER])).result()
         return urls
 
     async def empty(self) -> None:
         """As migrations left it, for the next test."""
-        await asyncio.wrap_future(self._run(self._empty()))
+        await asyncio.wrap_future(self._beside.begin(self._empty()))
 
     def close(self) -> None:
         try:
             if self._connection is not None:
-                self._run(self._connection.close()).result()
+                self._beside.begin(self._connection.close()).result()
         finally:
-            self._beside.shutdown()
-            self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
-        return self._beside.submit(self._loop.run_until_complete, work)
+            self._beside.close()
 
     async def _prepare(self, url: str) -> None:
         """Note what migrations made."""
