@@ -3,7 +3,7 @@
 A worker imports every test before its first one: 5 s of processor time, and twice as much where nothing is compiled
 yet. The template does so once for all workers. What it imported, the workers find in `sys.modules`, so that they have
 only the tests themselves to collect. A template that fails to import something leaves that to the workers, which report
-it.
+it. Where the template ends before it has forked a worker, the stand-in becomes that worker.
 
 | process | started by | ends with |
 |---|---|---|
@@ -100,6 +100,7 @@ def _be_template(listener: socket.socket) -> str:
         code, pipes, _, _ = socket.recv_fds(connection, LONGEST_CODE, PIPES)
         if os.fork() == 0:
             listener.close()
+            connection.send(b"\1")  # a stand-in without it becomes the worker itself
             connection.detach()  # its end, which the stand-in waits for, is that of the worker
             for descriptor, pipe in enumerate(pipes):
                 os.dup2(pipe, descriptor)
