@@ -33,9 +33,9 @@ KINDS = {"account.created": "account.opened", "account.updated": "account.closed
 class Feed:
     """One process's part of the feed. `unreadable`: the accounts whose objects cannot be read."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, onboarding: Onboarding) -> None:
         self.database = database
-        self.onboarding = Onboarding()
+        self.onboarding = onboarding
         self.unreadable: set[str] = set()
         ownership = OnboardingOwnership(self.onboarding, patience_seconds=1, remembered=9)
         self._events = FeedEvents(ownership)
@@ -109,7 +109,7 @@ def entry(account_id: str, position: int, kind: str) -> WaitingEntry:
 @pytest_asyncio.fixture
 async def feed(fresh_environment: Environment) -> AsyncIterator[Feed]:
     database = open_database(fresh_environment.database_urls["ledger_read"], "tests")
-    yield Feed(database)
+    yield Feed(database, Onboarding())
     await database.close()
 
 
@@ -151,8 +151,7 @@ async def test_an_account_that_waits_since_before_the_clock_was_set_back_is_trie
 
 
 async def test_two_processes_report_an_entry_once(feed: Feed) -> None:
-    other = Feed(feed.database)
-    other.onboarding = feed.onboarding
+    other = Feed(feed.database, feed.onboarding)
     await feed.note("a_1", 1)
     feed.own("a_1")
     [account] = await feed.store.take(1)
