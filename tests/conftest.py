@@ -32,7 +32,7 @@ LONGEST = (
     "tests/faults/",
     "tests/upgrades/",
 )
-"""In the order in which they begin: the first take two minutes of one worker."""
+"""In the order in which they begin. Those of one folder that share processes take a minute or more of one worker."""
 STACKS = ("tests/e2e/",)
 SINGLE = ("tests/integration/test_",)
 """Each goes to the next worker that is free; they wait more than others."""
@@ -45,8 +45,8 @@ fourteenth of the workers' processor time.
 
 
 def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[Any]) -> None:
+    begin_servers(config)  # before: workers are forked from what inherits the name of the run
     fork_workers(config, specs)
-    begin_servers(config)
 
 
 def begin_servers(config: pytest.Config) -> None:

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 MODULES = "zz_modules"
-"""The folder of all modules, beside the applications. Erlang looks in the last one first."""
+"""The folder of all modules, beside the applications. RabbitMQ puts folders of these in front of those that a start
+names by `-pa`, the last one first: by its name this one stays the first.
+"""
 _NEEDS = re.compile(r"\{\s*applications\s*,\s*\[([^\]]*)\]")
 _OF_ERLANG = ("kernel", "stdlib", "sasl", "mnesia")
 """What a node starts itself: none of its applications says that it needs these."""

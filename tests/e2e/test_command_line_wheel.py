@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,15 @@ ONE_AFTER_THE_OTHER = """
 import contextlib
 import io
 import json
+import os
 import runpy
 import sys
 
-command, shown = sys.argv[-1], []
-for arguments in json.load(sys.stdin):
+command, outside, shown = sys.argv[-1], dict(os.environ), []
+for arguments, settings in json.load(sys.stdin):
     sys.argv = [command, *arguments]
+    os.environ.clear()
+    os.environ.update(outside | settings)
     with contextlib.redirect_stdout(io.StringIO()) as output:
         try:
             runpy.run_path(command, run_name="__main__")
@@ -54,17 +58,16 @@ async def test_the_wheel_brings_a_command_that_needs_no_checkout(
 
     async with new_customer(live) as customer:
         status = await run(bankside, "status", "--json", folder=tmp_path, **customer.settings)
-        others = (
-            ("call", "GET", "/customer/accounts", "--json"),
-            ("doctor", "gateway"),
-            ("completion", "bash"),
-        )
+        others: list[tuple[tuple[str, ...], Mapping[str, str]]] = [
+            (("call", "GET", "/customer/accounts", "--json"), customer.settings),
+            (("doctor", "gateway"), gateway),
+            (("completion", "bash"), {}),
+        ]
         shown = await run(
             *(str(tmp_path / "tools" / "bankside" / "bin" / "python"), "-P"),
             *("-c", ONE_AFTER_THE_OTHER, bankside),
             folder=tmp_path,
             given=json.dumps(others),
-            **gateway | customer.settings,
         )
         called, examined, completed = json.loads(shown)
 

@@ -29,6 +29,7 @@ class RecycledVhost:
         self._beside = LoopBeside("recycling-vhost")
         self._environment: Environment | None = None
         self._connection: AbstractConnection | None = None
+        self._connected_to = ""
 
     def url(self) -> str:
         """It is made when this is asked for first."""
@@ -51,8 +52,10 @@ class RecycledVhost:
 
     async def _empty(self, url: str) -> None:
         try:
-            if self._connection is None:
+            if self._connection is None or self._connected_to != url:
+                await self._disconnect()
                 self._connection = await aio_pika.connect(url, heartbeat=HEARTBEAT_SECONDS)
+                self._connected_to = url
             await _empty(self._connection)
         except BaseException:
             await self._disconnect()

@@ -33,8 +33,8 @@ async def statistics_of_one_row(environment: Environment, table: str) -> AsyncIt
 async def statistics_of_many_rows(
     environment: Environment, service: str, table: str
 ) -> AsyncIterator[asyncpg.Connection]:
-    """A connection whose planner takes the table for a large one and knows nothing else of its rows. What other tests
-    have left in it, and when it was analyzed last, does not decide which index is the cheapest.
+    """A connection whose planner takes the table, which has pages, for a large one and knows nothing else of its rows.
+    What other tests have left in it, and when it was analyzed last, does not decide which index is the cheapest.
     """
     superuser = await asyncpg.connect(environment.database_urls["postgres"])
     try:

@@ -5,7 +5,8 @@ asks its server, at its first connection, for its version and defaults: 20 ms of
 statements, and 10 to 25 ms in the first four seconds of a service.
 
 What is compiled is kept by dialect, so the engines share one as well. SQLAlchemy documents `Engine.dialect` for reading
-only; that it can be replaced is true of 2.1, the only release that pyproject.toml allows.
+only; that it can be replaced, and what `_compile_w_cache` takes, is true of 2.1, the only release that pyproject.toml
+allows.
 """
 
 from __future__ import annotations

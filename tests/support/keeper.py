@@ -73,10 +73,11 @@ class _Keeper:
     async def run(self, listener: socket.socket) -> None:
         server = await asyncio.start_unix_server(self._on_connection, sock=listener)
         async with server:
+            deserted = asyncio.create_task(self._until_deserted(), name="deserted")
             try:
                 async with Supervisor() as supervisor:
                     await self._start(supervisor)
-                    await self._until_deserted()
+                    await deserted
                     server.close()
                     if self._stocking is not None:
                         self._stocking.cancel()
@@ -87,7 +88,7 @@ class _Keeper:
                 for started in self._started.values():
                     if not started.done():
                         started.set_exception(error)
-                await self._until_deserted()
+                await deserted
 
     async def _start(self, supervisor: Supervisor) -> None:
         home = self._home
@@ -112,7 +113,7 @@ class _Keeper:
         self._started["rabbitmq"].set_result(None)
 
     async def _until_deserted(self) -> None:
-        """Return when no worker has been connected for a moment; the first has longer to come."""
+        """Return when no process has been connected for a moment; the first has longer to come."""
         patience = START_SECONDS
         while True:
             self._changed.clear()

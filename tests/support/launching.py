@@ -65,7 +65,7 @@ USED_BY_ALL = (
 )
 """Nothing in which a service defines metrics: they would show in all the others."""
 GRACE_SECONDS = 1.0
-"""How long the trunk stays without a worker."""
+"""How long the trunk stays without a connection."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class _Forked:
 
 
 class _Nursery:
-    """This worker's connection to a process that forks."""
+    """This process' connection to one that forks."""
 
     def __init__(self, connection: socket.socket) -> None:
         with connection:

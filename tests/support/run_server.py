@@ -16,7 +16,15 @@ from tests.support.ports import KEEPER
 CONNECT_SECONDS = 90.0
 POLL_SECONDS = 0.05
 RUN = "TEST_RUN_ID"
-"""What names the run, for all processes that the first one of it starts."""
+"""In the environment of every process of a run: its name, which the first of them gives it."""
+
+
+def _run() -> str:
+    if RUN not in os.environ:
+        # A worker that named a run of its own would start servers of its own.
+        assert "PYTEST_XDIST_WORKER" not in os.environ, "the run's pytest names it"
+        os.environ[RUN] = uuid.uuid4().hex
+    return os.environ[RUN]
 
 
 def connection_to(module: str) -> socket.socket:
@@ -26,7 +34,7 @@ def connection_to(module: str) -> socket.socket:
     no process is connected any more.
     """
     # A socket without a file, so that none is left behind.
-    address = f"\0bankside-{os.environ.setdefault(RUN, uuid.uuid4().hex)}-{module}"
+    address = f"\0bankside-{_run()}-{module}"
     deadline = time.monotonic() + CONNECT_SECONDS
     while True:
         _start_unless_it_runs(module, address)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,14 +56,18 @@ async def listening(**changes: Any) -> AsyncIterator[tuple[str, asyncio.Event, a
 async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    looked = asyncio.Event()
+    looked, seconds = asyncio.Event(), list[float]()
 
-    async def until_looked(connections: Connections, _: float) -> None:
+    async def until_looked(connections: Connections, longest: float) -> None:
         connections.is_draining = True
+        seconds.append(longest)
         await looked.wait()
 
     monkeypatch.setattr(Connections, "drain", until_looked)
-    async with listening() as (origin, told_to_end, console), ClientSession() as session:
+    async with AsyncExitStack() as opened:
+        origin, told_to_end, console = await opened.enter_async_context(listening(drain_seconds=3))
+        session = await opened.enter_async_context(ClientSession())
+        opened.callback(looked.set)
 
         async def connection_after_answer() -> str:
             async with session.get(f"{origin}{UNKNOWN}") as response:
@@ -76,8 +80,8 @@ async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection(
 
         after = [await connection_after_answer() for _ in range(3)]
         was_draining = not console.done()
-        looked.set()
 
+    assert seconds == [3]
     assert before == "keep-alive"
     assert after == ["close"] * 3
     assert was_draining
