@@ -34,6 +34,8 @@ LONGEST = (
 )
 """In the order in which they begin. Those of one folder that share processes take a minute or more of one worker."""
 STACKS = ("tests/e2e/",)
+STACKS_WITHIN = 0.8
+"""In which part of the tests that they are spread among they begin: the last take a minute."""
 SINGLE = ("tests/integration/test_",)
 """Each goes to the next worker that is free; they wait more than others."""
 SMALL = ("tests/contract/", "tests/unit/webhook_dispatcher/", "tests/unit/")
@@ -86,16 +88,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     known = (*LONGEST, *STACKS, *SINGLE, *SMALL)
     others = [item for item in items if not item.nodeid.startswith(known)]
-    placed = sorted([*_placed(of(STACKS)), *_placed(of(SINGLE) + others)], key=itemgetter(0))
+    stacks = _placed(of(STACKS), STACKS_WITHIN)
+    placed = sorted([*stacks, *_placed(of(SINGLE) + others)], key=itemgetter(0))
     items[:] = [*of(LONGEST), *(item for _, item in placed), *of(SMALL)]
 
 
-def _placed(items: Sequence[pytest.Item]) -> Iterator[tuple[float, pytest.Item]]:
-    """Each with the share of all that stands before its module."""
+def _placed(
+    items: Sequence[pytest.Item], within: float = 1.0
+) -> Iterator[tuple[float, pytest.Item]]:
+    """Each with the share of all that stands before its module, of `within`."""
     before: dict[str, float] = {}
     for number, item in enumerate(items):
         module = item.nodeid.partition("::")[0]
-        yield before.setdefault(module, number / len(items)), item
+        yield before.setdefault(module, within * number / len(items)), item
 
 
 @pytest.hookimpl(tryfirst=True)
