@@ -246,7 +246,6 @@ async def test_a_pool_that_is_full_for_too_long_means_that_the_database_is_away(
 ) -> None:
     async with database.driver():
         monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
-
         with pytest.raises(TimeoutError) as caught:
             await use_at_once(database, 1)
 

@@ -317,8 +317,10 @@ async def test_both_secrets_of_a_rotated_key_sign_until_the_overlap_ends(desk: D
 
     assert {answer.status for answer in at_once} == {PASSED}
     assert {answer.status for answer in overlapping} == {PASSED}
+    # An hour later.
     await desk.execute(
-        "UPDATE credentials SET previous_secret_expires_at = now() WHERE subscription_key = :k",
+        "UPDATE credentials SET previous_secret_expires_at = previous_secret_expires_at"
+        " - interval '1 hour' WHERE subscription_key = :k",
         k=key.subscription_key,
     )
     assert await until(lambda: is_refused(desk, key, "invalid_signature"), 8)

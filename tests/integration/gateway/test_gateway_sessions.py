@@ -232,6 +232,8 @@ async def test_what_is_refused_at_the_console_is_audited_under_the_operators_nam
         refused = await person.ask("POST", OPERATORS, token, body, **more)
         assert verdict(refused) == (403, "insufficient_role")
     used = await persons[1].log_in(persons[1].one_time_password)
+    await persons[1].ask("DELETE", f"{SESSIONS}/current", token)
+    over = await persons[1].ask("GET", OPERATORS, token)
 
     counted = [
         await refusals(desk, person.name, count)
@@ -242,7 +244,7 @@ async def test_what_is_refused_at_the_console_is_audited_under_the_operators_nam
     found = await guessed.admin.get(f"/operator/audit?service=gateway&actor={actor}&limit=200")
 
     assert [answer.code for answer in guesses] == [*["login_refused"] * 5, "rate_limited"]
-    assert verdict(used) == (403, "login_refused")
+    assert (verdict(used), verdict(over)) == ((403, "login_refused"), SESSION_ENDED)
     assert counted == [
         {"login_refused": 5},
         {"insufficient_role": 1},

@@ -241,12 +241,17 @@ async def test_a_later_update_waits_for_an_unknown_earlier_one(desk: Desk) -> No
     await eventually(lambda: accepted_count(desk, 1))
     second = asyncio.create_task(update("Second"))
     await eventually(lambda: accepted_count(desk, 2))
+    await eventually(lambda: has_struck(desk))
     await desk.no_faults()
     await asyncio.gather(first, second)
 
     records = await desk.truth("customers", customer_id)
     assert [row["fields"]["dba"] for row in records] == ["Second"] * 2
     assert (await desk.customer(customer_id))["business"]["dba"] == "Second"
+
+
+async def has_struck(desk: Desk) -> bool:
+    return any(fault["applied"] for fault in await desk.bank("GET", "/faults"))
 
 
 async def accepted_count(desk: Desk, count: int) -> bool:

@@ -126,15 +126,14 @@ async def test_a_wire_is_not_sent_again_when_the_bank_may_have_forgotten_its_key
     desk.core.forget_keys()
     sends, questions = desk.core.received["send_wire"], desk.core.received["get_operation"]
 
-    # A drive that was under way pauses anew at its end.
     async def asked() -> bool:
-        await desk.due_now()
         return desk.core.received["get_operation"] > questions
 
     async def left_to_an_operator() -> bool:
-        await desk.due_now()
-        return "wire_needs_an_operator" in desk.office.replicas[0].log
+        lines = desk.office.replicas[0].log.splitlines()
+        return any("wire_needs_an_operator" in line and transaction_id in line for line in lines)
 
+    await desk.due_now()
     await desk.until("the bank was asked", asked)
     await desk.until("it is left to an operator", left_to_an_operator)
 

@@ -17,11 +17,14 @@ from libs.contracts.webhook_operations import FamilyPair
 from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.keys import storage_of
+from tests.support.pace import pace
 from tests.support.stack import READY_SECONDS, STOP_SECONDS
 from tests.support.waits import leases_end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+ANSWER_SECONDS = 25.0
+"""From the start of the life that does not end."""
 CHANGING, CHANGED = "webhook_dispatcher.changing", "webhook_dispatcher.changed"
 
 
@@ -51,7 +54,8 @@ async def killed_at(desk: Desk, points: Sequence[str], pair: FamilyPair, **value
         await leases_end(desk.stack.environment, "webhook_dispatcher")
     await service.start()
     assert asking is not None
-    return await asking
+    async with asyncio.timeout(ANSWER_SECONDS * pace()):
+        return await asking
 
 
 async def test_a_subscription_is_made_once(dying: Desk) -> None:
