@@ -40,6 +40,7 @@ from libs.specs.clients.typescript import PROGRAM, TYPES, typescript_modules, ty
 from libs.specs.example_answers import example_answer
 from libs.specs.example_events import event_example
 from tests.support.documents import openapi_document
+from tests.support.with_each import with_each
 
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text("utf-8")
@@ -190,7 +191,7 @@ def delivered(body: bytes, at: int) -> dict[str, str]:
     return {"webhook-id": "evt_1", "webhook-timestamp": str(at), "webhook-signature": signature}
 
 
-@pytest.mark.parametrize("row", PUBLIC_OPERATIONS, ids=lambda row: row.name)
+@with_each(PUBLIC_OPERATIONS, lambda row: row.name)
 def test_the_examples_of_answers_are_read_whole(row: Operation) -> None:
     answer = example_answer(row)
     assert answer is not None
@@ -217,7 +218,7 @@ def test_sensitive_fields_of_answers_are_not_in_their_repr() -> None:
     assert shown == "SubscriptionSecret(previous_secret_expires_at=None)"
 
 
-@pytest.mark.parametrize("name", EVENT_TYPES)
+@with_each(EVENT_TYPES)
 def test_the_examples_of_events_are_read_whole(name: str) -> None:
     body = json.dumps(event_example(EVENT_TYPES[name]), default=str).encode()
 
