@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-import pytest
-
 from libs.contracts.model import Model
 from libs.contracts.operating.overview import WaitingKind
 from services.console.application import SUBJECTS
@@ -15,6 +13,7 @@ from services.console.declarations import Action, DetailPage, ListPage, Subject,
 from services.console.forms import REASON, command_of, filters_of
 from services.console.pages import audit
 from services.console.pages.overview import WORDS
+from tests.support.with_each import with_each
 
 ALL = [subject for _, group in SUBJECTS for subject in group]
 LISTS = [subject.page for subject in ALL if subject.page is not audit.LIST]
@@ -44,7 +43,7 @@ def item_of(page: ListPage) -> type[Model]:
     return item
 
 
-@pytest.mark.parametrize("page", LISTS, ids=lambda page: page.path)
+@with_each(LISTS, lambda page: page.path)
 def test_a_list_shows_fields_of_its_items(page: ListPage) -> None:
     item = item_of(page)
 
@@ -56,7 +55,7 @@ def test_a_list_shows_fields_of_its_items(page: ListPage) -> None:
         assert [name for name in decided if not has(item, name)] == []
 
 
-@pytest.mark.parametrize("page", [*LISTS, audit.LIST], ids=lambda page: page.path)
+@with_each([*LISTS, audit.LIST], lambda page: page.path)
 def test_a_list_is_shown_without_any_choice(page: ListPage) -> None:
     decided = dict.fromkeys(places_of(page.path), "an-id")
     command_of(page.operation.command, {**page.unless_chosen, **decided})
@@ -70,7 +69,7 @@ def test_a_list_is_shown_without_any_choice(page: ListPage) -> None:
         assert not value or value in field.choices
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
+@with_each(ACTIONS, lambda action: action.path)
 def test_an_action_fits_its_operation(action: Action) -> None:
     fields = action.operation.command.model_fields
     reply: Any = action.operation.reply
@@ -83,7 +82,7 @@ def test_an_action_fits_its_operation(action: Action) -> None:
     assert {*places_of(action.back)} <= {*places_of(action.path)}
 
 
-@pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
+@with_each(ACTIONS, lambda action: action.path)
 def test_a_link_to_an_action_says_what_its_item_is_found_by(action: Action) -> None:
     details = [each for subject in ALL for each in subject.details if each.path == action.item]
     given = {*action.fixed, *action.finds}
@@ -94,7 +93,7 @@ def test_a_link_to_an_action_says_what_its_item_is_found_by(action: Action) -> N
         assert wanted <= given
 
 
-@pytest.mark.parametrize("detail", DETAILS, ids=lambda detail: detail.path)
+@with_each(DETAILS, lambda detail: detail.path)
 def test_an_item_is_found_by_its_path(detail: DetailPage) -> None:
     assert {*places_of(detail.path)} <= {*detail.operation.command.model_fields}
 

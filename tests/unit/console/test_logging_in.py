@@ -17,6 +17,7 @@ from libs.contracts.operating import sessions as s
 from libs.contracts.principal import Role
 from services.console.security import csrf_token
 from services.console.sessions import own_path
+from tests.support.with_each import with_each
 from tests.unit.console.browser import SESSION, Browser, console, csrf_of
 from tests.unit.console.gateway_double import AT, TOKEN, GatewayDouble
 
@@ -252,8 +253,7 @@ async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> 
     assert "Strict-Transport-Security" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    ("asked", "followed"),
+@with_each(
     [
         ("/wires?state=submitted", "/wires?state=submitted"),
         ("/wires.csv?state=submitted&tenant=a.csv", "/wires?state=submitted&tenant=a.csv"),
@@ -263,7 +263,9 @@ async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> 
         ("https://elsewhere.example", "/"),
         ("/login?next=/", "/"),
         ("/a\r\nSet-Cookie: x", "/"),
-    ],
+    ]
 )
-def test_the_way_back_stays_in_the_console(asked: str, followed: str) -> None:
+def test_the_way_back_stays_in_the_console(case: tuple[str, str]) -> None:
+    asked, followed = case
+
     assert own_path(asked) == followed

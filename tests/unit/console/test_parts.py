@@ -33,12 +33,12 @@ from services.console.details import sections_of
 from services.console.forms import Widget, WrongValues, command_of, fields_of
 from services.console.pages import customers
 from services.console.values import Kind, age, cell
+from tests.support.with_each import with_each
 from tests.unit.console.browser import console
 from tests.unit.console.gateway_double import AT, GatewayDouble
 
 
-@pytest.mark.parametrize(
-    "text",
+@with_each(
     [
         *("=1+1", "+1", "-1+1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "\n1", " =1", "\n\t @A1"),
         *(
@@ -54,6 +54,7 @@ from tests.unit.console.gateway_double import AT, GatewayDouble
             "--1",
         ),
     ],
+    repr,
 )
 def test_a_cell_is_never_a_formula(text: str) -> None:
     [[read, other]] = csv.reader(io.StringIO(csv_export.rows([[text, "1-1"]]).decode(), newline=""))
@@ -62,23 +63,25 @@ def test_a_cell_is_never_a_formula(text: str) -> None:
     assert (read.replace("'", ""), other) == (text, "1-1")
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Acme;=1+1;",
-        "a\t=1+1",
-        "a; +1",
-        "a;\uff1d1",
-        "a;\u200b@A1",
-        "a\n=1",
-        "a;-1+1",
-        "a,=1",
-        'a;"=1+1;',
-        'a\t"=1+1\t',
-    ],
+@with_each(
+    itertools.product(
+        [
+            "Acme;=1+1;",
+            "a\t=1+1",
+            "a; +1",
+            "a;\uff1d1",
+            "a;\u200b@A1",
+            "a\n=1",
+            "a;-1+1",
+            "a,=1",
+            'a;"=1+1;',
+            'a\t"=1+1\t',
+        ],
+        [",", ";", "\t"],
+    )
 )
-def test_nor_is_one_of_another_separator(text: str, delimiter: str) -> None:
+def test_nor_is_one_of_another_separator(case: tuple[str, str]) -> None:
+    text, delimiter = case
     written = csv_export.rows([["customer", text, "1-1"]]).decode()
 
     read = csv.reader(io.StringIO(written, newline=""), delimiter=delimiter)
@@ -87,9 +90,7 @@ def test_nor_is_one_of_another_separator(text: str, delimiter: str) -> None:
         assert not seen.lstrip(" \t\u200b").startswith(("=", "+", "-", "@", "\uff1d")), seen
 
 
-@pytest.mark.parametrize(
-    "text", ["-1", "-1250.00", "0.5", "a=1", " text", "", "2026-11-23", "A; B", "x;-5"]
-)
+@with_each(["-1", "-1250.00", "0.5", "a=1", " text", "", "2026-11-23", "A; B", "x;-5"], repr)
 def test_a_number_and_a_text_stay_as_they_are_in_csv(text: str) -> None:
     assert csv_export.escaped(text) == text
 
@@ -188,9 +189,7 @@ def test_what_is_typed_becomes_a_command() -> None:
     assert hours.overlap_hours == Decimal("1.5")
 
 
-@pytest.mark.parametrize(
-    "text", ["1,5", "1,50", "12,3456", "1,250,5", ",5", "1e2", "1_0", "\u0661", "NaN"]
-)
+@with_each(["1,5", "1,50", "12,3456", "1,250,5", ",5", "1e2", "1_0", "\u0661", "NaN"], repr)
 def test_a_number_that_could_mean_another_is_not_guessed(text: str) -> None:
     with pytest.raises(WrongValues) as wrong:
         command_of(RotateKey, {"subscription_key": "k", "overlap_hours": text, "reason": "Why."})
