@@ -24,6 +24,7 @@ from libs.contracts.operating import wires as operating_wires
 from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
 from tests.support import people
+from tests.support.with_each import with_each
 
 CANARY_TIN, CANARY_ACCOUNT = "990-canary-tin", "canary-account"
 
@@ -399,9 +400,7 @@ def test_a_name_and_a_providers_answer_with_a_nul_are_refused_before_they_are_lo
     assert [error["loc"] for error in (*name, *answer)] == [["body", "name"], ["body", "result"]]
 
 
-@pytest.mark.parametrize(
-    "operation", [*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS], ids=lambda operation: operation.name
-)
+@with_each([*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS], lambda operation: operation.name)
 def test_a_value_of_any_type_is_bound_or_refused_at_any_field(operation: Operation) -> None:
     path = dict.fromkeys(operation.path_fields, "x")
     names = [info.alias or name for name, info in operation.command.model_fields.items()]

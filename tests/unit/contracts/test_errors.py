@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from libs.contracts.errors import ERRORS, BanksideError, InternalError, Invalid, Unavailable
 from libs.messaging.envelope import Reply, WireError, decode_replies, encode
+from tests.support.with_each import with_each
 
 RAISED = [cls("why", extra={"k": 1}) for cls in ERRORS.values() if cls is not Invalid]
 
 
-@pytest.mark.parametrize("error", RAISED, ids=lambda e: str(e.code))
+@with_each(RAISED, lambda error: str(error.code))
 def test_an_error_in_a_reply_comes_out_as_what_it_was(error: BanksideError) -> None:
     sent = encode([Reply(id="c", to="m", error=WireError.of(error))])
 

@@ -15,6 +15,7 @@ from libs.contracts.customers import Address
 from libs.contracts.exact_json import encode
 from libs.contracts.model import OF_ANY_RELEASE, Model
 from libs.contracts.operating.pages import Reason
+from tests.support.with_each import with_each
 
 ARABIC_ONE = "\u0661"
 
@@ -23,6 +24,10 @@ def taken(field: Any, value: Any) -> Any:
     """What a model with this field makes of the value."""
     model = create_model("WithField", __base__=Model, value=(field, ...))
     return model.model_validate({"value": value}).model_dump()["value"]
+
+
+def value_and_field(case: tuple[Any, ...]) -> str:
+    return f"{case[1]!r} at {case[0]}"
 
 
 TAKEN = [
@@ -58,18 +63,21 @@ TAKEN = [
 ]
 
 
-@pytest.mark.parametrize(("field", "value", "normal"), TAKEN)
-def test_a_good_value_is_taken_in_its_normal_form(field: Any, value: Any, normal: Any) -> None:
+@with_each(TAKEN, value_and_field)
+def test_a_good_value_is_taken_in_its_normal_form(case: tuple[Any, Any, Any]) -> None:
+    field, value, normal = case
+
     assert taken(field, value) == normal
 
 
-@pytest.mark.parametrize(("field", "value", "normal"), TAKEN)
-def test_a_normal_form_passes_again_unchanged(field: Any, value: Any, normal: Any) -> None:
+@with_each(TAKEN, value_and_field)
+def test_a_normal_form_passes_again_unchanged(case: tuple[Any, Any, Any]) -> None:
+    field, _, normal = case
+
     assert taken(field, normal) == normal
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
+@with_each(
     [
         (f.Ein, "07-1234567"),
         (f.Ein, "1-23456789"),
@@ -138,8 +146,11 @@ def test_a_normal_form_passes_again_unchanged(field: Any, value: Any, normal: An
         (f.Limit, "101"),
         (f.Limit, "1_0"),
     ],
+    value_and_field,
 )
-def test_a_bad_value_is_refused(field: Any, value: Any) -> None:
+def test_a_bad_value_is_refused(case: tuple[Any, Any]) -> None:
+    field, value = case
+
     with pytest.raises(ValidationError):
         taken(field, value)
 

@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from libs.contracts.ach import DecimalText
 from libs.contracts.settlement import SIGNED_DECIMAL, SignedDecimalText
+from tests.support.with_each import with_each
 
 SIGNED: TypeAdapter[str] = TypeAdapter(SignedDecimalText)
 UNSIGNED: TypeAdapter[str] = TypeAdapter(DecimalText)
@@ -20,9 +21,7 @@ def test_a_signed_decimal_keeps_its_text(text: str) -> None:
     assert re.search(SIGNED_DECIMAL, text)
 
 
-@pytest.mark.parametrize(
-    "text", ["", "-", "+", ".", "-.", "1e3", "1,00", " 1", "1\n", "--1", "1.2.3", "\u0661"]
-)
+@with_each(["", "-", "+", ".", "-.", "1e3", "1,00", " 1", "1\n", "--1", "1.2.3", "\u0661"], repr)
 def test_what_is_no_signed_decimal_is_refused(text: str) -> None:
     with pytest.raises(ValidationError):
         SIGNED.validate_python(text)

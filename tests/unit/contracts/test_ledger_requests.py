@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,8 +11,15 @@ from libs.contracts import ledger_read_operations as operations
 from libs.contracts.binding import bind
 from libs.contracts.errors import Invalid
 from libs.contracts.operation import Operation
+from tests.support.with_each import with_each
 
 RRC = {"token_type": "rrc", "settlement_date": "2026-03-01"}
+PAGED: list[Operation] = [operations.LIST_TRANSACTIONS, operations.LIST_DEPOSIT_LOCATIONS]
+FILTERED: list[tuple[Operation, str]] = [
+    (operations.LIST_TRANSACTIONS, "transaction_id"),
+    (operations.LIST_STATEMENTS, "statement_id"),
+    (operations.LIST_ACH_REQUESTS, "reference_id"),
+]
 
 
 def bound(operation: Operation, source: str | None = None, /, **query: str) -> Any:
@@ -33,23 +41,25 @@ def test_pages_default_to_the_first_fifty() -> None:
     assert (command.page, command.limit) == (1, 50)
 
 
-@pytest.mark.parametrize(
-    "operation", [operations.LIST_TRANSACTIONS, operations.LIST_DEPOSIT_LOCATIONS]
-)
-@pytest.mark.parametrize(
-    ("query", "name", "kind"),
-    [
-        ({"page": "0"}, "page", "greater_than_equal"),
-        ({"limit": "0"}, "limit", "greater_than_equal"),
-        ({"limit": "101"}, "limit", "less_than_equal"),
-        ({"page": "1.0"}, "page", "int_parsing"),
-        ({"page": "\N{ARABIC-INDIC DIGIT ONE}"}, "page", "int_parsing"),
-        ({"offset": "1"}, "offset", "extra_forbidden"),
-    ],
+@with_each(
+    product(
+        PAGED,
+        [
+            ({"page": "0"}, "page", "greater_than_equal"),
+            ({"limit": "0"}, "limit", "greater_than_equal"),
+            ({"limit": "101"}, "limit", "less_than_equal"),
+            ({"page": "1.0"}, "page", "int_parsing"),
+            ({"page": "\N{ARABIC-INDIC DIGIT ONE}"}, "page", "int_parsing"),
+            ({"offset": "1"}, "offset", "extra_forbidden"),
+        ],
+    ),
+    lambda case: f"{case[0].name} {case[1][0]}",
 )
 def test_a_page_out_of_bounds_is_refused(
-    operation: Operation, query: dict[str, str], name: str, kind: str
+    case: tuple[Operation, tuple[dict[str, str], str, str]],
 ) -> None:
+    operation, (query, name, kind) = case
+
     assert errors(operation, **query) == [(("query", name), kind)]
 
 
@@ -80,18 +90,15 @@ class TestPeriods:
         ]
 
 
-@pytest.mark.parametrize(
-    ("operation", "name"),
-    [
-        (operations.LIST_TRANSACTIONS, "transaction_id"),
-        (operations.LIST_STATEMENTS, "statement_id"),
-        (operations.LIST_ACH_REQUESTS, "reference_id"),
-    ],
+@with_each(
+    product(FILTERED, ["", "a b", "a\x00", "é", "x" * 129, "a\n"]),
+    lambda case: f"{case[0][0].name} {case[1]!r}",
 )
-@pytest.mark.parametrize("text", ["", "a b", "a\x00", "é", "x" * 129, "a\n"])
 def test_an_id_to_filter_by_is_printable_and_bounded(
-    operation: Operation, name: str, text: str
+    case: tuple[tuple[Operation, str], str],
 ) -> None:
+    (operation, name), text = case
+
     assert errors(operation, **{name: text}) == [(("query", name), "string_pattern_mismatch")]
     assert getattr(bound(operation, **{name: "!" + "x" * 126 + "~"}), name)
 

@@ -13,6 +13,7 @@ from libs.contracts.event_views import TYPES_BY_FILTER
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
 from libs.contracts.webhook_operations import FamilyPair
+from tests.support.with_each import with_each
 
 PREFIXES = ("/customer", "/partner/reseller")
 CREATION = {"event_types": "transaction", "callback_url": "https://hooks.example.com/in"}
@@ -149,7 +150,7 @@ def test_a_filter_means_the_types_that_it_names() -> None:
     assert TYPES_BY_FILTER["wire.returned"] == {"wire.returned"}
 
 
-@pytest.mark.parametrize("pair", table.FAMILY_PAIRS, ids=lambda pair: pair.customer.name)
+@with_each(table.FAMILY_PAIRS, lambda pair: pair.customer.name)
 def test_both_families_have_the_same_operation(pair: FamilyPair) -> None:
     customer, partner = pair
 
