@@ -24,6 +24,7 @@ from libs.persistence.sealing import Keyring, LookupKeys
 from libs.runtime.production import password_of
 from libs.secret_sources import read_secret
 from services.payments.settings import Settings as PaymentsSettings
+from tests.support.with_each import with_each
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -427,7 +428,7 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
     assert internal == {"database", "broker", "admin", "operators"}
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
+@with_each(CONTAINERS)
 def test_every_container_is_hardened_and_bounded(name: str) -> None:
     row = CONTAINERS[name]
 
