@@ -9,6 +9,7 @@ import pytest
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.events import EVENT_TYPES
 from services.onboarding import states
+from tests.support.with_each import with_each
 
 ALLOWED = {
     ("pending", "approved"),
@@ -26,10 +27,10 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("current", "following"), [*itertools.product(Status, Status)])
-def test_only_the_transitions_of_the_interface_are_allowed(
-    current: Status, following: Status
-) -> None:
+@with_each(itertools.product(Status, Status))
+def test_only_the_transitions_of_the_interface_are_allowed(case: tuple[Status, Status]) -> None:
+    current, following = case
+
     assert states.may_follow(current, following) == ((current, following) in ALLOWED)
 
 
@@ -59,8 +60,7 @@ def test_the_worst_verification_decides(verifications: list[str], together: str)
     assert states.overall(Status(v) for v in verifications) == together
 
 
-@pytest.mark.parametrize(
-    ("current", "verdict", "following"),
+@with_each(
     [
         ("pending", "canceled", "denied"),
         ("pending_review", "canceled", "denied"),
@@ -70,11 +70,12 @@ def test_the_worst_verification_decides(verifications: list[str], together: str)
         ("pending", "pending", None),
         ("pending_review", "pending", None),
         ("pending", "denied", "denied"),
-    ],
+    ]
 )
 def test_a_verdict_takes_a_customer_where_the_interface_has_a_way(
-    current: str, verdict: str, following: str | None
+    case: tuple[str, str, str | None],
 ) -> None:
+    current, verdict, following = case
     expected = None if following is None else Status(following)
 
     assert states.following(Status(current), Status(verdict)) is expected

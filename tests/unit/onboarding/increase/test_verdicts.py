@@ -9,6 +9,7 @@ import pytest
 
 from libs.providers.increase.entities import Entity
 from services.onboarding.adapters.increase.verdicts import of_all
+from tests.support.with_each import with_each
 
 OWNER, OTHER = "entity_beneficial_owner_a", "entity_beneficial_owner_b"
 BESIDE = "entity_1/0190a0a0-0000-7000-8000-000000000001"
@@ -56,8 +57,7 @@ APPROVED = ("approved", ())
 IN_REVIEW = [("pending_review", ("in_review",)), ("pending_review", ()), APPROVED]
 
 
-@pytest.mark.parametrize(
-    ("validation", "expected"),
+@with_each(
     [
         ({"status": "valid", "issues": []}, [APPROVED, APPROVED, APPROVED]),
         ({"status": "pending", "issues": []}, IN_REVIEW),
@@ -83,11 +83,13 @@ IN_REVIEW = [("pending_review", ("in_review",)), ("pending_review", ()), APPROVE
             ],
         ),
         (invalid(), [("awaiting_documents", ()), APPROVED, APPROVED]),
-    ],
+    ]
 )
 def test_issues_are_of_the_business_or_of_the_person_they_name(
-    validation: dict[str, Any] | None, expected: list[tuple[str, tuple[str, ...]]]
+    case: tuple[dict[str, Any] | None, Any],
 ) -> None:
+    validation, expected = case
+
     assert said(validation) == expected
 
 
