@@ -31,6 +31,7 @@ from services.payments.adapters.increase.feed import WireFeed
 from services.payments.adapters.increase.wire_text import wire_text
 from services.payments.models import Creditor, PostalAddress, Step, WireRecord
 from tests.contract.ports.increase_wire_bank import IncreaseWireBank, increase_bank
+from tests.support.with_each import with_each
 from tests.unit.payments.bench import CREDITOR
 from tests.unit.providers.conftest import Answer, Provider, provider, session, soon
 from tests.unit.providers.increase.conftest import (
@@ -222,8 +223,7 @@ async def test_a_wire_whose_creditor_is_not_known_waits_for_an_operator(
     assert await bank.carried_out(wire.sending_account_id) == []
 
 
-@pytest.mark.parametrize(
-    ("text", "longest", "expected"),
+@with_each(
     [
         ("Invoice 2047", 140, "Invoice 2047"),
         ("x" * 141, 140, "x" * 140),
@@ -238,9 +238,11 @@ async def test_a_wire_whose_creditor_is_not_known_waits_for_an_operator(
         ("\u0301", 140, "?"),
         ("a \ue000", 140, "a ?"),
         ("naïve — “quoted”…", 140, 'naive - "quoted"...'),
-    ],
+    ]
 )
-def test_text_is_written_in_the_characters_of_wires(text: str, longest: int, expected: str) -> None:
+def test_text_is_written_in_the_characters_of_wires(case: tuple[str, int, str]) -> None:
+    text, longest, expected = case
+
     assert wire_text(text, longest) == expected
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from libs.contracts.wires import WireReason as R
 from libs.contracts.wires import WireState as S
 from services.payments.reasons import LONGEST_REASON, Why, one_line, why_recorded, why_reported
+from tests.support.with_each import with_each
 
 OPERATOR = "operator:ada"
 
@@ -56,8 +57,7 @@ def test_what_the_bank_reports_has_a_code_and_its_words(
     assert why_reported(state, words) == why
 
 
-@pytest.mark.parametrize(
-    ("row", "why"),
+@with_each(
     [
         ((S.SUBMITTED, None, None, None, None), Why()),
         ((S.PENDING_SUBMISSION, None, None, "sub_1", "Known."), Why(comment="Known.")),
@@ -73,9 +73,11 @@ def test_what_the_bank_reports_has_a_code_and_its_words(
             (S.CANCELED, "He asked.", None, OPERATOR, None),
             Why(R.CANCELED_BY_OPERATOR, None, "He asked."),
         ),
-    ],
+    ]
 )
 def test_a_row_of_an_earlier_release_is_read_as_one_of_this(
-    row: tuple[S, str | None, str | None, str | None, str | None], why: Why
+    case: tuple[tuple[S, str | None, str | None, str | None, str | None], Why],
 ) -> None:
+    row, why = case
+
     assert why_recorded(*row) == why

@@ -16,6 +16,7 @@ from libs.contracts.wires import WireReason
 from libs.contracts.wires import WireState as State
 from services.payments import states
 from services.payments.models import Step, WireRecord
+from tests.support.with_each import with_each
 
 T0 = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ALLOWED = {
@@ -56,10 +57,10 @@ def in_state(*history: State) -> WireRecord:
     return found
 
 
-@pytest.mark.parametrize(("current", "following"), [*itertools.product(State, State)])
-def test_only_the_transitions_of_the_interface_are_allowed(
-    current: State, following: State
-) -> None:
+@with_each(itertools.product(State, State))
+def test_only_the_transitions_of_the_interface_are_allowed(case: tuple[State, State]) -> None:
+    current, following = case
+
     assert states.may_follow(current, following) == ((current, following) in ALLOWED)
 
 
