@@ -7,6 +7,7 @@ import ssl
 import pytest
 
 from libs.persistence.addressing import BadDatabaseUrl, connect_arguments
+from tests.support.with_each import with_each
 
 URL = "postgresql://login:canary@db.example:5433/bankside"
 
@@ -64,8 +65,7 @@ def test_an_at_sign_in_a_password_is_refused_by_saying_how_it_is_written() -> No
     assert "canary" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "url",
+@with_each(
     [
         f"{URL}?target_session_attrs=canary",
         f"{URL}?port=canary",
@@ -78,7 +78,7 @@ def test_an_at_sign_in_a_password_is_refused_by_saying_how_it_is_written() -> No
         "mysql://login:canary@db.example/bankside",
         "canary",
         "postgresql://login:canary@db.example:port/bankside",
-    ],
+    ]
 )
 def test_what_may_not_be_encrypted_and_what_is_no_url_is_refused_without_showing_it(
     url: str,

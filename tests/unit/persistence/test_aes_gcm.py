@@ -11,6 +11,7 @@ from nacl.exceptions import UnavailableError
 
 from libs.persistence import aes_gcm
 from libs.persistence.aes_gcm import Cipher, Cryptography, Libsodium, NotAuthentic
+from tests.support.with_each import with_each
 
 KEY, NONCE, CONTEXT = b"k" * 32, b"n" * 12, b"person/1#/tin"
 Library = Callable[[bytes], Cipher]
@@ -18,12 +19,19 @@ LIBRARIES: list[Library] = [Cryptography, *([Libsodium] if aes_gcm.libsodium_can
 """Those that can do it on this processor."""
 
 
-@pytest.mark.parametrize("plaintext", [b"", b"x", b"123-45-6789", b"x" * 4096])
-@pytest.mark.parametrize("context", [b"", CONTEXT])
-@pytest.mark.parametrize(("encrypts", "decrypts"), list(product(LIBRARIES, LIBRARIES)))
+@with_each(
+    product(
+        LIBRARIES,
+        LIBRARIES,
+        [b"", CONTEXT],
+        [b"", b"x", b"123-45-6789", b"x" * 4096],
+    ),
+    lambda case: f"{case[0]} {case[1]} {case[2]!r} {case[3][:12]!r}",
+)
 def test_what_one_encrypts_the_other_decrypts(
-    encrypts: Library, decrypts: Library, context: bytes, plaintext: bytes
+    case: tuple[Library, Library, bytes, bytes],
 ) -> None:
+    encrypts, decrypts, context, plaintext = case
     ciphertext = encrypts(KEY).encrypt(plaintext, context, NONCE)
 
     assert ciphertext == decrypts(KEY).encrypt(plaintext, context, NONCE)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.persistence.sealing import CHECKED, BadKey, CannotOpen, Keyring, LookupKeys
+from tests.support.with_each import with_each
 from tests.unit.persistence.keys import a_key, a_keyring
 
 PLAINTEXT, CONTEXT = "123-45-6789", "person/1#/tin"
@@ -63,8 +64,7 @@ def test_no_altered_byte_of_a_token_goes_unseen() -> None:
             RING.open(token, CONTEXT)
 
 
-@pytest.mark.parametrize(
-    "token",
+@with_each(
     [
         "",
         "s1",
@@ -78,6 +78,7 @@ def test_no_altered_byte_of_a_token_goes_unseen() -> None:
         "..",
         "s1.k1.A",
     ],
+    repr,
 )
 def test_what_is_no_token_cannot_be_opened(token: str) -> None:
     with pytest.raises(CannotOpen):
@@ -116,20 +117,22 @@ def test_another_key_under_the_same_id_does_not_open() -> None:
         a_keyring("k1").open(RING.seal(PLAINTEXT, CONTEXT), CONTEXT)
 
 
-@pytest.mark.parametrize(
-    "keys",
+@with_each(
     [
-        pytest.param("", id="nothing"),
-        pytest.param("k1", id="no key"),
-        pytest.param("k1:", id="an empty key"),
-        pytest.param("k1:c2hvcnQ=", id="a short key"),
-        pytest.param(f"k1:{KEY[:-2]}!=", id="not base64"),
-        pytest.param(f"k 1:{KEY}", id="a bad id"),
-        pytest.param(f"k1:{KEY},k1:{KEY}", id="an id twice"),
-        pytest.param(f"k1:{KEY},", id="an empty entry"),
+        ("nothing", ""),
+        ("no key", "k1"),
+        ("an empty key", "k1:"),
+        ("a short key", "k1:c2hvcnQ="),
+        ("not base64", f"k1:{KEY[:-2]}!="),
+        ("a bad id", f"k 1:{KEY}"),
+        ("an id twice", f"k1:{KEY},k1:{KEY}"),
+        ("an empty entry", f"k1:{KEY},"),
     ],
+    lambda case: case[0],
 )
-def test_a_ring_that_cannot_work_is_refused_without_showing_a_key(keys: str) -> None:
+def test_a_ring_that_cannot_work_is_refused_without_showing_a_key(case: tuple[str, str]) -> None:
+    _, keys = case
+
     with pytest.raises(BadKey) as refusal:
         Keyring(keys)
 
