@@ -16,6 +16,7 @@ from services.provider_sandbox.calendar import (
     latest_business_day,
     midnight,
 )
+from tests.support.with_each import with_each
 
 
 def weekdays_of(year: int) -> list[date]:
@@ -23,8 +24,7 @@ def weekdays_of(year: int) -> list[date]:
     return [day for day in days if day.weekday() < SATURDAY]
 
 
-@pytest.mark.parametrize(
-    ("day", "is_open"),
+@with_each(
     [
         ("2021-07-02", True),  # a Friday; Independence Day is the Sunday after it
         ("2021-07-05", False),  # the Monday on which it is kept
@@ -42,9 +42,11 @@ def weekdays_of(year: int) -> list[date]:
         ("2025-03-10", True),
         ("2100-07-05", False),
         ("2100-11-25", False),
-    ],
+    ]
 )
-def test_business_days_are_those_of_the_federal_reserve(day: str, is_open: bool) -> None:
+def test_business_days_are_those_of_the_federal_reserve(case: tuple[str, bool]) -> None:
+    day, is_open = case
+
     assert is_business_day(date.fromisoformat(day)) is is_open
 
 
@@ -75,9 +77,7 @@ def test_a_day_begins_at_midnight_in_new_york(day: date, begins: datetime) -> No
     assert day_of(begins) == day
 
 
-@pytest.mark.parametrize(
-    "wrong", ["20250309", "2025-3-9", "2025-02-30", "1999-12-31", "2101-01-01", "", 1, None]
-)
+@with_each(["20250309", "2025-3-9", "2025-02-30", "1999-12-31", "2101-01-01", "", 1, None], repr)
 def test_nothing_else_is_a_day(wrong: object) -> None:
     with pytest.raises(ValidationError):
         TypeAdapter(Day).validate_python(wrong)

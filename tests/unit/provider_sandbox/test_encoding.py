@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from services.provider_sandbox.encoding import NotJson, canonical, decode, encode, instant, money
+from tests.support.with_each import with_each
 
 
 def test_a_number_comes_out_digit_for_digit() -> None:
@@ -14,8 +15,7 @@ def test_a_number_comes_out_digit_for_digit() -> None:
     assert encode(decode(data)) == data
 
 
-@pytest.mark.parametrize(
-    "data",
+@with_each(
     [
         b"{",
         b"",
@@ -29,7 +29,7 @@ def test_a_number_comes_out_digit_for_digit() -> None:
         b"[" * 33 + b"]" * 33,
         b"[" * 100_000,
     ],
-    ids=lambda data: repr(data[:12]),
+    lambda data: f"{data[:12]!r} of {len(data)}",
 )
 def test_what_the_bank_cannot_keep_is_not_taken(data: bytes) -> None:
     with pytest.raises(NotJson):

@@ -6,8 +6,20 @@ import pytest
 from pydantic import ValidationError
 
 from services.provider_sandbox.faults import FaultRule, Faults, UnknownOperation
+from tests.support.with_each import with_each
 
 OPERATIONS = frozenset({"create_customer", "list_events"})
+WRONG: list[dict[str, object]] = [
+    {"api": "ledger"},
+    {"kind": "explosion"},
+    {"kind": "latency"},
+    {"kind": "latency", "milliseconds": -1},
+    {"probability": Decimal("1.1")},
+    {"probability": True},
+    {"times": 0},
+    {"times": "3"},
+    {"colour": "red"},
+]
 
 
 def faults(draw: float = 0.0) -> Faults:
@@ -79,21 +91,7 @@ def test_a_rule_for_an_operation_that_is_none_is_refused_with_the_names() -> Non
         faults().put(FaultRule(api="core", operation="create_custumer", kind="error"))
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"api": "ledger"},
-        {"kind": "explosion"},
-        {"kind": "latency"},
-        {"kind": "latency", "milliseconds": -1},
-        {"probability": Decimal("1.1")},
-        {"probability": True},
-        {"times": 0},
-        {"times": "3"},
-        {"colour": "red"},
-    ],
-    ids=str,
-)
+@with_each(WRONG)
 def test_a_rule_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         FaultRule.model_validate({"api": "core", "kind": "error"} | wrong)

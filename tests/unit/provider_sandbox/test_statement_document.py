@@ -9,6 +9,7 @@ import pytest
 from services.provider_sandbox.statements.document import NOTE, Facts, Line, StatementDocument
 from services.provider_sandbox.statements.lettering import written
 from tests.support.pdf import texts_of_pages
+from tests.support.with_each import with_each
 
 BEGIN = datetime(2025, 3, 1, 5, tzinfo=UTC)
 
@@ -150,8 +151,7 @@ def test_lines_that_are_not_what_it_counts_are_no_statement() -> None:
         document.finish()
 
 
-@pytest.mark.parametrize(
-    ("text", "latin"),
+@with_each(
     [
         ("Müller & Söhne — “Ostsee” €", "Müller & Söhne — “Ostsee” €"),
         ("Łódź", "Lódz"),
@@ -168,7 +168,9 @@ def test_lines_that_are_not_what_it_counts_are_no_statement() -> None:
         ("\u0301", "?"),
         ("\u39dd & Co", "? & Co"),
         ("\U00013000\U000e0100", "A1"),
-    ],
+    ]
 )
-def test_what_the_fonts_do_not_have_is_written_in_latin_letters(text: str, latin: str) -> None:
+def test_what_the_fonts_do_not_have_is_written_in_latin_letters(case: tuple[str, str]) -> None:
+    text, latin = case
+
     assert written(text) == latin
