@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
 from libs.providers.storable_json import storable_json
+from tests.support.with_each import with_each
 
 
 def escaped(text: str) -> bytes:
@@ -19,20 +21,23 @@ def unescaped(text: str) -> bytes:
     return json.dumps({"name": text}, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
-@pytest.mark.parametrize("encode", [escaped, unescaped])
-@pytest.mark.parametrize(
-    ("text", "stored"),
-    [
-        ("Acme\0Inc", "Acme\ufffdInc"),
-        ("\ud800 and \udfff", "\ufffd and \ufffd"),
-        ("\ud83d\ud83dlone", "\ufffd\ufffdlone"),
-        ("\\u0000 \\\0", "\\u0000 \\\ufffd"),
-        ('"\0"', '"\ufffd"'),
-    ],
+@with_each(
+    product(
+        [escaped, unescaped],
+        [
+            ("Acme\0Inc", "Acme\ufffdInc"),
+            ("\ud800 and \udfff", "\ufffd and \ufffd"),
+            ("\ud83d\ud83dlone", "\ufffd\ufffdlone"),
+            ("\\u0000 \\\0", "\\u0000 \\\ufffd"),
+            ('"\0"', '"\ufffd"'),
+        ],
+    ),
+    lambda case: f"{case[0].__name__} {case[1][0]!r}",
 )
 def test_what_postgresql_does_not_store_is_replaced(
-    encode: Callable[[str], bytes], text: str, stored: str
+    case: tuple[Callable[[str], bytes], tuple[str, str]],
 ) -> None:
+    encode, (text, stored) = case
     body = storable_json(encode(text))
 
     assert json.loads(body) == {"name": stored}
