@@ -80,8 +80,7 @@ async def test_a_call_that_is_built_anew_has_the_same_body(kind: str) -> None:
     assert first.body == again.body
 
 
-@pytest.mark.parametrize(
-    ("text", "written"),
+@with_each(
     [
         ("2.5", b"2.5"),
         ("2.50", b"2.5"),
@@ -94,9 +93,11 @@ async def test_a_call_that_is_built_anew_has_the_same_body(kind: str) -> None:
         ("0E+5", b"0"),
         ("1.0E-30", b"0.000000000000000000000000000001"),
         ("12345678901234567890123456789012345.670", b"12345678901234567890123456789012345.67"),
-    ],
+    ]
 )
-def test_an_amount_has_one_form_and_every_digit(text: str, written: bytes) -> None:
+def test_an_amount_has_one_form_and_every_digit(case: tuple[str, bytes]) -> None:
+    text, written = case
+
     assert exact_json.encode(Decimal(text)) == written
     assert Decimal(written.decode()) == Decimal(text)
 

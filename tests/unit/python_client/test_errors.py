@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
 import bankside_client
 from bankside_client import BanksideError
+from tests.support.with_each import with_each
 
 ERRORS: list[type[BanksideError]] = [BanksideError, *BanksideError.__subclasses__()]
 COPIES = {
@@ -19,16 +21,14 @@ COPIES = {
 }
 
 
-@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
-@pytest.mark.parametrize("kind", ERRORS, ids=lambda kind: kind.__name__)
-def test_a_copy_of_an_error_has_all_that_it_had(
-    kind: type[BanksideError], copied: Callable[[BanksideError], BanksideError]
-) -> None:
+@with_each(product(ERRORS, COPIES), lambda case: f"{case[0].__name__} {case[1]}")
+def test_a_copy_of_an_error_has_all_that_it_had(case: tuple[type[BanksideError], str]) -> None:
+    kind, way = case
     problem = {"transaction_id": "t1", "detail": [{"loc": ["body", "amount"], "msg": "No."}]}
     error = kind("no_answer", "No.", "r-1", status=504, problem=problem, idempotency_key="k")
     error.add_note("as wire 7 was sent")
 
-    found = copied(error)
+    found: BanksideError = COPIES[way](error)
 
     assert type(found) is kind
     assert (str(found), vars(found)) == (str(error), vars(error))
