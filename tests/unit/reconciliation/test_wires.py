@@ -11,6 +11,7 @@ from services.reconciliation.handlers.wires import WireSides, judge
 from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire
 from services.reconciliation.repository.postings import WirePostings
+from tests.support.with_each import with_each
 from tests.unit.reconciliation.records import credit, debit, our_wire, their_wire
 
 REFUSED: dict[str, Any] = {
@@ -69,8 +70,7 @@ def test_each_mismatch_of_a_wire_has_its_kind(changes: dict[str, Any], kind: str
     assert kinds(our_wire(), theirs, posted) == [kind]
 
 
-@pytest.mark.parametrize(
-    ("state", "posted"),
+@with_each(
     [
         ("completed", None),
         ("completed", debit(2, "-20.00")),
@@ -81,11 +81,12 @@ def test_each_mismatch_of_a_wire_has_its_kind(changes: dict[str, Any], kind: str
         ("returned", debit(account_id="acc_2")),
         ("rejected", debit()),
         ("submitted", debit()),
-    ],
+    ]
 )
 def test_a_debit_that_does_not_fit_the_state_is_a_difference(
-    state: str, posted: WirePostings | None
+    case: tuple[str, WirePostings | None],
 ) -> None:
+    state, posted = case
     ours = our_wire(state=WireState(state))
 
     assert kinds(ours, their_wire(state=state), posted) == ["wire_debit"]
