@@ -9,6 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
 from libs.runtime.addresses import MAX_HOPS, address_of, counted_as, parse_networks
+from tests.support.with_each import with_each
 
 PROXIES = parse_networks("10.0.0.0/8, 2001:db8::/32")
 
@@ -17,8 +18,7 @@ def request(*headers: tuple[str, str], remote: str = "10.0.0.1") -> Any:
     return make_mocked_request("POST", "/", CIMultiDict(headers)).clone(remote=remote)
 
 
-@pytest.mark.parametrize(
-    ("remote", "forwarded", "address"),
+@with_each(
     [
         ("203.0.113.9", [], "203.0.113.9"),
         ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),
@@ -33,11 +33,12 @@ def request(*headers: tuple[str, str], remote: str = "10.0.0.1") -> Any:
         ("::ffff:10.0.0.1", ["203.0.113.7"], "203.0.113.7"),
         ("10.0.0.1", ["::ffff:203.0.113.7, ::ffff:10.0.0.2"], "203.0.113.7"),
         ("::ffff:192.0.2.9", ["203.0.113.7"], "192.0.2.9"),
-    ],
+    ]
 )
 def test_the_address_is_the_last_hop_that_is_no_proxy_of_ours(
-    remote: str, forwarded: list[str], address: str
+    case: tuple[str, list[str], str],
 ) -> None:
+    remote, forwarded, address = case
     headers = [("X-Forwarded-For", value) for value in forwarded]
 
     assert address_of(request(*headers, remote=remote), PROXIES) == address
