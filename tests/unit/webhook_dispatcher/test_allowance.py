@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance
+from tests.support.with_each import with_each
 
 
 @pytest.mark.parametrize("setting", ["", " ", ",", " , "])
@@ -10,8 +11,7 @@ def test_nothing_is_allowed_by_default(setting: str) -> None:
     assert not Allowance.parse(setting)
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
+@with_each(
     [
         ("localhost", "'localhost' is neither"),
         ("localhost:http", "'localhost:http' is neither"),
@@ -28,9 +28,11 @@ def test_nothing_is_allowed_by_default(setting: str) -> None:
         ("10.0.0.1/8", "10.0.0.1/8 has host bits set"),
         ("10.0.0.0/33", "is not a network"),
         ("fine:1,bad", "'bad' is neither"),
-    ],
+    ]
 )
-def test_a_mistake_in_the_setting_is_one_clear_sentence(setting: str, said: str) -> None:
+def test_a_mistake_in_the_setting_is_one_clear_sentence(case: tuple[str, str]) -> None:
+    setting, said = case
+
     with pytest.raises(BadAllowance) as refused:
         Allowance.parse(setting)
 

@@ -8,6 +8,7 @@ import pytest
 
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, DeliverySettings
 from services.webhook_dispatcher.engine.schedule import longest_seconds, next_attempt_at
+from tests.support.with_each import with_each
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -16,13 +17,11 @@ def seconds(number: float) -> timedelta:
     return timedelta(seconds=number)
 
 
-@pytest.mark.parametrize(
-    ("made", "pause"),
-    list(enumerate((5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400), start=1)),
-)
+@with_each(enumerate((5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400), start=1))
 def test_the_pause_after_each_attempt_is_the_schedules_give_or_take_a_fifth(
-    made: int, pause: float
+    case: tuple[int, float],
 ) -> None:
+    made, pause = case
     moments = [
         next_attempt_at(RETRY_SECONDS, made, NOW, None, lambda value=value: value)  # type: ignore[misc]
         for value in (0.0, 0.5, 1.0)

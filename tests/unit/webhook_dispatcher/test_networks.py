@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from ipaddress import ip_network
 
-import pytest
-
 from services.webhook_dispatcher.adapters.networks import REFUSED, is_public, parsed
+from tests.support.with_each import with_each
 from tests.unit.webhook_dispatcher.addresses import LITERAL_FORMS, PUBLIC, REFUSED_ADDRESSES
 
 
-@pytest.mark.parametrize("text", REFUSED_ADDRESSES)
+@with_each(REFUSED_ADDRESSES)
 def test_an_address_that_is_not_public_unicast_is_refused(text: str) -> None:
     address = parsed(text)
 
@@ -16,7 +15,7 @@ def test_an_address_that_is_not_public_unicast_is_refused(text: str) -> None:
     assert not is_public(address)
 
 
-@pytest.mark.parametrize("text", PUBLIC)
+@with_each(PUBLIC)
 def test_a_public_address_is_taken_even_right_beside_a_refused_network(text: str) -> None:
     address = parsed(text)
 
@@ -24,7 +23,7 @@ def test_a_public_address_is_taken_even_right_beside_a_refused_network(text: str
     assert is_public(address)
 
 
-@pytest.mark.parametrize("network", [n for n in REFUSED if ip_network(n).version == 4])
+@with_each([n for n in REFUSED if ip_network(n).version == 4])
 def test_an_ipv4_address_of_a_refused_network_is_refused_in_every_dress_of_ipv6(
     network: str,
 ) -> None:
@@ -42,8 +41,6 @@ def test_an_ipv4_address_of_a_refused_network_is_refused_in_every_dress_of_ipv6(
     assert all(address is not None and not is_public(address) for address in dressed)
 
 
-@pytest.mark.parametrize(
-    "text", [*(t for t in LITERAL_FORMS if t != "8.8.8.8"), "", " 1.1.1.1", "1.1.1.1\n"]
-)
+@with_each([*(t for t in LITERAL_FORMS if t != "8.8.8.8"), "", " 1.1.1.1", "1.1.1.1\n"], repr)
 def test_only_the_canonical_form_of_an_address_is_an_address(text: str) -> None:
     assert text == "::1" or parsed(text) is None
