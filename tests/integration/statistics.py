@@ -36,24 +36,15 @@ async def statistics_of_many_rows(
     """A connection whose planner takes the table, which has pages, for a large one and knows nothing else of its rows.
     What other tests have left in it, and when it was analyzed last, does not decide which index is the cheapest.
     """
-    superuser = await asyncpg.connect(environment.database_urls["postgres"])
-    try:
-        await superuser.execute(f"SET search_path = {service}")
-        rolled_back = superuser.transaction()
-        await rolled_back.start()
-        try:
-            await superuser.execute(
-                "DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table
-            )
-            await superuser.execute(
-                "UPDATE pg_class SET reltuples = 100000, relpages = 1 WHERE oid = $1::text::regclass",
-                table,
-            )
-            yield superuser
-        finally:
-            await rolled_back.rollback()
-    finally:
-        await superuser.close()
+    async with _rolled_back(environment, service) as superuser:
+        await superuser.execute(
+            "DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table
+        )
+        await superuser.execute(
+            "UPDATE pg_class SET reltuples = 100000, relpages = 1 WHERE oid = $1::text::regclass",
+            table,
+        )
+        yield superuser
 
 
 _FINISHED = """
@@ -69,17 +60,27 @@ async def statistics_of_finished_commands(
     environment: Environment, service: str
 ) -> AsyncIterator[asyncpg.Connection]:
     """A connection whose planner knows the inbox from a time when it had no open command. Its rows are not kept."""
+    async with _rolled_back(environment, service, then="ANALYZE inbox") as superuser:
+        await superuser.execute(_FINISHED)
+        await superuser.execute("ANALYZE inbox")
+        yield superuser
+
+
+@asynccontextmanager
+async def _rolled_back(
+    environment: Environment, service: str, *, then: str | None = None
+) -> AsyncIterator[asyncpg.Connection]:
+    """A superuser's transaction in the schema of a service, whose changes are not kept; `then` is executed after it."""
     superuser = await asyncpg.connect(environment.database_urls["postgres"])
     try:
         await superuser.execute(f"SET search_path = {service}")
-        rolled_back = superuser.transaction()
-        await rolled_back.start()
+        transaction = superuser.transaction()
+        await transaction.start()
         try:
-            await superuser.execute(_FINISHED)
-            await superuser.execute("ANALYZE inbox")
             yield superuser
         finally:
-            await rolled_back.rollback()
-            await superuser.execute("ANALYZE inbox")
+            await transaction.rollback()
+            if then is not None:
+                await superuser.execute(then)
     finally:
         await superuser.close()

@@ -14,6 +14,7 @@ from services.reconciliation.models import (
 from services.reconciliation.repository import differences, runs
 from tests.integration.reconciliation.runs import (
     Hand,
+    Steps,
     completed,
     differs,
     listed,
@@ -206,19 +207,23 @@ async def test_a_run_begins_by_itself_when_the_last_complete_one_is_old(database
     assert [row.cause for row in causes] == ["schedule"] * 2
 
 
+async def begin_idling(steps: Steps) -> None:
+    """Until two steps in turn had nothing to do."""
+    while await steps.step() == 0:
+        pass
+    assert await steps.step() == 9.0
+
+
 async def test_a_requested_run_begins_with_the_next_step_after_steps_with_nothing_to_do(
     database: Database,
 ) -> None:
     hand = Hand(a=[])
     steps = reconciler(database, hand)
-    while await steps.step() == 0:
-        pass
-    idle = [await steps.step() for _ in range(2)]
+    await begin_idling(steps)
 
     await request(database)
     first = await steps.step()
 
-    assert idle == [9.0] * 2
     assert first == 0
     begun = await rows(database, "SELECT cause FROM run WHERE started_at IS NOT NULL")
     assert sorted(row.cause for row in begun) == ["schedule", "test"]
@@ -229,10 +234,7 @@ async def test_a_run_that_another_process_began_goes_on_after_steps_with_nothing
 ) -> None:
     hand = Hand(a=[])
     steps = reconciler(database, hand)
-    while await steps.step() == 0:
-        pass
-    await steps.step()
-    await steps.step()
+    await begin_idling(steps)
     run_id = await request(database)
     await reconciler(database, hand).step()
 
