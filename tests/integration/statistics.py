@@ -41,7 +41,7 @@ async def statistics_of_many_rows(
             "DELETE FROM pg_statistic WHERE starelid = $1::text::regclass", table
         )
         await superuser.execute(
-            "UPDATE pg_class SET reltuples = 100000, relpages = 1 WHERE oid = $1::text::regclass",
+            "UPDATE pg_class SET reltuples = 100000000, relpages = 1 WHERE oid = $1::text::regclass",
             table,
         )
         yield superuser

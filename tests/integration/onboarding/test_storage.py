@@ -115,7 +115,7 @@ async def test_a_page_of_customers_passes_over_those_before_it_in_the_index(
 
     newest_first = [file.customer.customer_id for file in reversed(added)]
     assert ([each.customer_id for each in page], total) == (newest_first[1:], 3)
-    assert any("Index Only Scan" in line for line in plan)
+    assert any("Index Only Scan" in line for line in plan), plan
 
 
 async def test_the_last_four_digits_follow_the_ein(shelf: Database) -> None:
