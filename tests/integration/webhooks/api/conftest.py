@@ -48,7 +48,7 @@ async def connections(office: Stack) -> AsyncIterator[Connections]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def desk(office: Stack, connections: Connections) -> Desk:
-    """The dispatcher, running, and subscribers that nobody else has.
+    """The dispatcher, running, and subscribers that no other test has.
 
     Its tests run in the event loop of the connections, which is the session's.
     """
