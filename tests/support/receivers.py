@@ -19,6 +19,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+_TURNS_OF_AN_ACCEPT = 3
+"""Turns of the loop from accepting a connection until its protocol has it.
+
+A server that is closed meanwhile leaves the socket open.
+"""
+
 
 @dataclass(frozen=True)
 class Received:
@@ -58,13 +64,9 @@ async def receiver(
 ) -> AsyncIterator[Receiver]:
     """An endpoint that listens until the block ends."""
     listening = Receiver(answer or replies(200), host, scheme="https" if tls else "http")
-    serving: set[asyncio.Task[None]] = set()
+    connections: dict[asyncio.StreamWriter, asyncio.Task[None]] = {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        serving.add(task)
-        listening.connections += 1
         try:
             while (request := await _read(reader)) is not None:
                 listening.requests.append(request)
@@ -72,19 +74,31 @@ async def receiver(
         except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, ssl.SSLError):
             pass  # the sender went away, or the test is over
         finally:
-            serving.discard(task)
             writer.transport.abort()
 
-    server = await asyncio.start_server(serve, host, port, ssl=tls)
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        listening.connections += 1
+        connections[writer] = asyncio.create_task(serve(reader, writer))
+
+    server = await asyncio.start_server(connected, host, port, ssl=tls)
     listening.port = server.sockets[0].getsockname()[1]
     try:
         yield listening
     finally:
+        for listener in server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        for _ in range(_TURNS_OF_AN_ACCEPT):
+            await asyncio.sleep(0)
         server.close()
-        for task in list(serving):
+        for writer, task in connections.items():
             task.cancel()
-        await asyncio.gather(*serving, return_exceptions=True)
+            writer.transport.abort()  # a task that has not begun does not get to it
+        ended = await asyncio.gather(*connections.values(), return_exceptions=True)
+        await asyncio.gather(*(each.wait_closed() for each in connections), return_exceptions=True)
         await server.wait_closed()
+        for error in ended:
+            if isinstance(error, Exception):
+                raise error
 
 
 async def _read(reader: asyncio.StreamReader) -> Received | None:
