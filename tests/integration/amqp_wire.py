@@ -13,6 +13,7 @@ from pamqp.commands import Connection
 from pamqp.frame import marshal
 
 from deploy.local.ports import LOOPBACK
+from tests.support.accepting import stop_accepting
 
 CHUNK = 65536
 METHOD = 1
@@ -31,7 +32,7 @@ class Wire:
         self._target = urlsplit(amqp_url)
         self._open: set[asyncio.StreamWriter] = set()
         self._clients: set[asyncio.StreamWriter] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._links: set[asyncio.Task[None]] = set()
         self._heard = asyncio.Event()
         self._heard.set()
         self._flows = asyncio.Event()
@@ -149,19 +150,32 @@ class Wire:
                 writer.write(data)
                 await writer.drain()
 
-    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection to the wire."""
         self.connections += 1
         if not self.is_open:
             writer.transport.abort()
             return
+        link = asyncio.create_task(self._link(reader, writer), name="wire")
+        self._links.add(link)
+        # Here, not by the link: one that is canceled before it has begun never runs.
+        link.add_done_callback(lambda _: writer.transport.abort())
+        link.add_done_callback(self._links.discard)
+
+    async def end(self) -> None:
+        """End every connection, one that is just being made included."""
+        links = set(self._links)
+        for link in links:
+            link.cancel()
+        await asyncio.gather(*links, return_exceptions=True)
+
+    async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there_reader, there_writer = await asyncio.open_connection(
                 self._target.hostname, self._target.port
             )
         except OSError:
-            writer.transport.abort()
-            return
+            return  # the server does not listen: the client's connection is closed
         both = {writer, there_writer}
         self._open |= both
         self._clients.add(writer)
@@ -169,15 +183,12 @@ class Wire:
             asyncio.create_task(self._forward(reader, there_writer, to_broker=True)),
             asyncio.create_task(self._forward(there_reader, writer, to_broker=False)),
         }
-        self._tasks |= ways
         try:
             await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for way in ways:
                 way.cancel()
-            self._tasks -= ways
-            for end in both:
-                end.transport.abort()
+            there_writer.transport.abort()
             self._open -= both
             self._clients.discard(writer)
 
@@ -286,8 +297,9 @@ async def wire_to(amqp_url: str) -> AsyncIterator[Wire]:
     try:
         yield wire
     finally:
+        await stop_accepting(server.sockets)
         server.close()
-        wire.cut()
+        await wire.end()
         await server.wait_closed()
 
 

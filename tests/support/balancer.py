@@ -8,6 +8,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from deploy.local.ports import LOOPBACK
+from tests.support.accepting import stop_accepting
 from tests.support.pace import pace
 
 CHUNK_BYTES = 65536
@@ -46,6 +47,7 @@ class Balancer:
         try:
             yield
         finally:
+            await stop_accepting(server.sockets)
             server.close()
             self.cut()
             if self._links:

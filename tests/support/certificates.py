@@ -18,6 +18,7 @@ from cryptography.x509.oid import NameOID
 
 from deploy.local.ports import LOOPBACK
 from libs.tls import server_context
+from tests.support.accepting import stop_accepting
 
 CHUNK_BYTES = 65536
 POSTGRES_TLS_REQUEST_BYTES = 8
@@ -98,19 +99,19 @@ async def behind_tls(server_url: str, identity: Identity) -> AsyncIterator[str]:
     links: set[asyncio.Task[None]] = set()
 
     async def link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                if asks_first:
-                    await reader.readexactly(POSTGRES_TLS_REQUEST_BYTES)
-                    writer.write(b"S")
-                    await writer.start_tls(context)
-                await _connect(server.hostname or "", server.port or 0, reader, writer)
-        finally:
-            writer.transport.abort()  # to close it would wait for the other side's close_notify
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            if asks_first:
+                await reader.readexactly(POSTGRES_TLS_REQUEST_BYTES)
+                writer.write(b"S")
+                await writer.start_tls(context)
+            await _connect(server.hostname or "", server.port or 0, reader, writer)
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(link(reader, writer), name="behind-tls")
         links.add(task)
+        # Here, not by the link: one that is canceled before it has begun never runs. To close the connection would wait
+        # for the other side's close_notify.
+        task.add_done_callback(lambda _: writer.transport.abort())
         task.add_done_callback(links.discard)
 
     listening = await asyncio.start_server(accept, LOOPBACK, 0, ssl=None if asks_first else context)
@@ -119,6 +120,7 @@ async def behind_tls(server_url: str, identity: Identity) -> AsyncIterator[str]:
     try:
         yield server._replace(netloc=f"{login}{at}localhost:{port}").geturl()
     finally:
+        await stop_accepting(listening.sockets)
         listening.close()
         for task in list(links):
             task.cancel()

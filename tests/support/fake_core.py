@@ -23,6 +23,7 @@ from aiohttp import web
 
 from deploy.local.ports import LOOPBACK
 from libs.contracts.wires import SendWire
+from tests.support.accepting import stop_accepting
 
 Answer = tuple[int, dict[str, Any]]
 
@@ -277,9 +278,5 @@ async def serving(core: FakeCore, port: int) -> AsyncIterator[None]:
         await web.SockSite(runner, listener, backlog=1024).start()
         yield
     finally:
-        # No more connections are accepted, and those that were are made in the next turns of the loop. With a listener
-        # that is closed before, CPython 3.11 leaves them to the garbage collector: it attaches none to a closed server.
-        asyncio.get_running_loop().remove_reader(listener)
-        for _ in range(5):
-            await asyncio.sleep(0)
+        await stop_accepting([listener])
         await runner.cleanup()

@@ -19,11 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-_TURNS_OF_AN_ACCEPT = 3
-"""Turns of the loop from accepting a connection until its protocol has it.
-
-A server that is closed meanwhile leaves the socket open.
-"""
+from tests.support.accepting import stop_accepting
 
 
 @dataclass(frozen=True)
@@ -85,10 +81,7 @@ async def receiver(
     try:
         yield listening
     finally:
-        for listener in server.sockets:
-            asyncio.get_running_loop().remove_reader(listener.fileno())
-        for _ in range(_TURNS_OF_AN_ACCEPT):
-            await asyncio.sleep(0)
+        await stop_accepting(server.sockets)
         server.close()
         for writer, task in connections.items():
             task.cancel()

@@ -27,6 +27,7 @@ from enum import Enum
 from urllib.parse import urlsplit
 
 from deploy.local.ports import LOOPBACK
+from tests.support.accepting import stop_accepting
 
 CHUNK_BYTES = 65536
 
@@ -164,6 +165,7 @@ class Route:
         try:
             yield
         finally:
+            await stop_accepting(server.sockets)
             server.close()
             links = set(self._links)
             self.cut()

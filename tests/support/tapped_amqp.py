@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from yarl import URL
 
 from deploy.local.ports import LOOPBACK
+from tests.support.accepting import stop_accepting
 
 CHUNK = 65536
 
@@ -40,10 +41,10 @@ async def tapped(amqp_url: str) -> AsyncIterator[Tap]:
             await writer.drain()
 
     async def link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        links.add(task)
-        there_reader, there_writer = await asyncio.open_connection(broker.host, broker.port)
+        try:
+            there_reader, there_writer = await asyncio.open_connection(broker.host, broker.port)
+        except OSError:
+            return
         up, down = bytearray(), bytearray()
         tap.streams += [up, down]
         try:
@@ -56,17 +57,23 @@ async def tapped(amqp_url: str) -> AsyncIterator[Tap]:
                 end.cancel()
             await asyncio.gather(*ends, return_exceptions=True)
         finally:
-            writer.transport.abort()
             there_writer.transport.abort()
-            links.discard(task)
 
-    server = await asyncio.start_server(link, LOOPBACK, 0)
+    def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(link(reader, writer), name="tap")
+        links.add(task)
+        # Here, not by the link: one that is canceled before it has begun never runs.
+        task.add_done_callback(lambda _: writer.transport.abort())
+        task.add_done_callback(links.discard)
+
+    server = await asyncio.start_server(accept, LOOPBACK, 0)
     port = server.sockets[0].getsockname()[1]
     tap = Tap(str(broker.with_port(port)))
     try:
-        async with server:
-            yield tap
+        yield tap
     finally:
+        await stop_accepting(server.sockets)
+        server.close()
         for task in list(links):
             task.cancel()
         await asyncio.gather(*links, return_exceptions=True)

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from deploy.local.ports import LOOPBACK
+from tests.support.accepting import stop_accepting
 from tests.support.pace import pace
 from tests.support.routes import Direction, Route, route_to
 from tests.support.waiting import eventually
@@ -92,6 +93,7 @@ async def routed() -> AsyncIterator[Routed]:
             f"tcp://login@{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
         ) as route:
             yield Routed(echo, route)
+        await stop_accepting(server.sockets)
         for writer in echo.writers:
             writer.transport.abort()
 
