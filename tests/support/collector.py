@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,11 @@ from typing import Any
 
 from aiohttp import web
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.support.waiting import eventually
+
+EXPORTER = "spans"
+"""The name of the thread of `libs.runtime.span_export`."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,10 @@ def _values(attributes: Iterable[Any]) -> dict[str, Any]:
     return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in attributes}
 
 
+async def none_exports() -> bool:
+    return not any(thread.name == EXPORTER for thread in threading.enumerate())
+
+
 @asynccontextmanager
 async def collecting() -> AsyncIterator[Collector]:
     """A collector that listens on a port of its own."""
@@ -81,5 +91,7 @@ async def collecting() -> AsyncIterator[Collector]:
         await site.start()
         collector.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield collector
+        # One that goes on would count what it loses in the next test.
+        await eventually("exporters of this process have ended", none_exports)
     finally:
         await runner.cleanup()
