@@ -48,12 +48,14 @@ async def calling(
     broker = Broker(wire.url, "gateway")
     broker.add(service_client)
 
-    async def is_watched() -> bool:
-        return BASIC_QOS in wire.sent
+    async def is_asked() -> bool:
+        return wire.sent.count(BASIC_QOS) > asked
 
     async with broker.open():
         await broker.start(wait_seconds=10 * pace())
-        await eventually("the session is watched", is_watched)
+        asked = wire.sent.count(BASIC_QOS)
+        # Seen at once: a question that is on its way when the wire blocks ends the session.
+        await eventually("the session is watched", is_asked, poll_seconds=0)
         yield service_client, broker
 
 
@@ -84,7 +86,7 @@ async def test_commands_are_unavailable_at_once_until_the_broker_reads_again(
         calling(wire, fresh_environment) as (service_client, broker),
     ):
         wire.block()
-        before_it_is_known = await outcome(service_client, ENDS_SECONDS)
+        before_it_is_known = await outcome(service_client, ENDS_SECONDS * pace())
         await eventually("it is not ready", partial(is_not_ready, broker))
         # Outlasts what would end the session otherwise: there is no condition to wait for.
         await asyncio.sleep(3 * ENDS_SECONDS * pace())
