@@ -26,7 +26,7 @@ from libs.messaging.broker import Broker
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
 from libs.runtime.process import Process, run
-from libs.runtime.service_settings import MessagingSettings
+from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
 
 TRACES = (
@@ -44,10 +44,9 @@ ENDINGS: dict[str, Exception] = {
 }
 BROKER_WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.1
-LEASE_SECONDS = 3.0
 
 
-class Settings(MessagingSettings):
+class Settings(CommandSettings):
     service = "onboarding"
     model_config = settings_of("ONBOARDING")
 
@@ -107,7 +106,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 database,
                 {**handlers, UPDATE_PERSON.name: update_person},
                 by_person,
-                lease_seconds=LEASE_SECONDS,
+                lease_seconds=settings.lease_seconds,
             ),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
