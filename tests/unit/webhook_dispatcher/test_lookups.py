@@ -13,7 +13,7 @@ from services.webhook_dispatcher.adapters.lookups import (
     NotResolvedInTime,
 )
 from tests.support.names import Names
-from tests.support.pace import pace
+from tests.support.pace import pace, waiting_pace
 from tests.support.waiting import eventually
 
 QUICK = [f"quick-{number}.example.com" for number in range(20)]
@@ -152,7 +152,10 @@ async def test_fifty_names_that_fall_silent_at_one_moment_delay_no_other(silent:
 async def test_a_name_for_which_no_thread_is_free_is_told_apart_from_one_that_is_silent(
     silent: Silent,
 ) -> None:
-    lookups = Lookups(seconds=1, thread_seconds=0.2, at_once=1, getaddrinfo=silent.names)
+    # The name that has the thread is told so in the next turn of the loop.
+    lookups = Lookups(
+        seconds=1, thread_seconds=0.2 * waiting_pace(), at_once=1, getaddrinfo=silent.names
+    )
 
     asked = [lookups.addresses(name) for name in ("silent.example.com", QUICK[0])]
     hung, unlucky = await asyncio.gather(*asked, return_exceptions=True)
