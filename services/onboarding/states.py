@@ -57,12 +57,13 @@ def following(current: Status, verdict: Status) -> Status | None:
 
 
 def way(current: Status, verdict: Status) -> tuple[Status, ...]:
-    """The states through which a verdict that was just asked for takes a customer; none: it stays.
+    """The states through which a verdict takes a customer; none: it stays.
 
-    Of an approved customer of whom documents are wanted the review was missed: it began and ended between two readings.
+    An approved customer that is denied, or of whom documents are wanted, passes through the review. The provider may
+    have begun and ended that between two readings, or while the account was being opened, or have held none.
     """
-    if (current, verdict) == (Status.APPROVED, Status.AWAITING_DOCUMENTS):
-        return Status.PENDING_REVIEW, Status.AWAITING_DOCUMENTS
+    if current is Status.APPROVED and verdict in (Status.AWAITING_DOCUMENTS, Status.DENIED):
+        return Status.PENDING_REVIEW, verdict
     next_state = following(current, verdict)
     return () if next_state is None else (next_state,)
 

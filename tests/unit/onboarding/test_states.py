@@ -79,3 +79,18 @@ def test_a_verdict_takes_a_customer_where_the_interface_has_a_way(
     expected = None if following is None else Status(following)
 
     assert states.following(Status(current), Status(verdict)) is expected
+
+
+@with_each(
+    [
+        ("approved", "awaiting_documents", ("pending_review", "awaiting_documents")),
+        ("approved", "denied", ("pending_review", "denied")),
+        ("approved", "pending_review", ("pending_review",)),
+        ("approved", "canceled", ()),
+        ("pending_review", "denied", ("denied",)),
+    ]
+)
+def test_an_approved_customer_passes_through_review(case: tuple[str, str, tuple[str, ...]]) -> None:
+    current, verdict, way = case
+
+    assert states.way(Status(current), Status(verdict)) == way
