@@ -96,8 +96,11 @@ def judge_identity(
         )
         if record is None or record.status is None or is_final:
             continue
-        if record.status != party.identity_status:
-            ours, theirs = {"status": party.identity_status}, {"status": record.status}
+        held = party.identity_status
+        if held == record.status == CustomerStatus.DENIED:
+            held = customer.status.value  # the denial is stored, and had no effect on the customer
+        if record.status != held:
+            ours, theirs = {"status": held}, {"status": record.status}
             differences.append(
                 _difference("identity_status", customer, party, record.record_id, ours, theirs)
             )

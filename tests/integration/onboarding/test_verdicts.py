@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customer_views import OnboardingResult
@@ -89,6 +90,22 @@ async def test_a_verdict_on_an_approved_customer_is_followed_also_when_its_revie
     assert await handling.status() == verdict
     told = Counter(await handling.events())
     assert (told["customer.pending_review"], told[event]) == (1, 1)
+
+
+async def test_a_denial_that_is_stored_and_was_not_followed_is_followed_at_the_next_entry(
+    handling: Handling,
+) -> None:
+    """As the release before leaves an approved customer."""
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    handling.bank.says_now(await handling.identity_of("business"), Status.DENIED)
+    await handling.something_changed()
+    async with handling.database.transaction() as connection:
+        left = text("UPDATE customers SET status = 'approved' WHERE customer_id = :id")
+        await connection.execute(left, {"id": await handling.customer_id()})
+
+    await handling.something_changed()
+
+    assert await handling.status() == "denied"
 
 
 @pytest.mark.parametrize("of", ["business", "person"])
