@@ -27,9 +27,9 @@ UPDATE_IDENTITY = "update_identity"
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def taken(detail: str, holder: UUID | None) -> AlreadyExists:
-    """The EIN, or the id of a person, is another customer's, which is named; None: of one that has let go of it."""
-    return AlreadyExists(detail, extra={} if holder is None else {"customer_id": str(holder)})
+def taken(detail: str, holder: UUID) -> AlreadyExists:
+    """The EIN, or the id of a person, is another customer's, which is named."""
+    return AlreadyExists(detail, extra={"customer_id": str(holder)})
 
 
 def refuse_when_final(customer: CustomerRecord) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 
 from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
-from libs.contracts.errors import ProviderRefused, Unavailable
+from libs.contracts.errors import OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.masking import masked
 from libs.contracts.result import Result
 from libs.handling.awaiting import OutcomeAwaited
@@ -96,13 +96,16 @@ class OnboardCustomerHandler:
 
         Raises:
             AlreadyExists: the partner has a customer with this EIN, or a person or business with one of the ids.
-            OutcomePending: for AlreadyExists, while this database may have gone back.
+            OutcomePending: for AlreadyExists, while this database may have gone back, or when the other customer has
+                just let go of it.
         """
         application = self._application(saga, command)
         crash_point("onboarding.application.committing")
         try:
             recorded = await saga.drive.commit(RECORD_APPLICATION, application)
         except ApplicationConflict as conflict:
+            if conflict.customer_id is None:
+                raise OutcomePending from None
             async with saga.drive.transaction() as connection:
                 await require_nothing_lost(connection)
             raise taken(str(conflict), conflict.customer_id) from None

@@ -123,14 +123,16 @@ class UpdateBusinessHandler:
         """
         Raises:
             AlreadyExists: the EIN is another customer's.
-            OutcomePending: likewise, while this database may have gone back.
+            OutcomePending: likewise, while this database may have gone back; or that customer has just let go of it.
         """
         digests = self._parts.store.vault.ein_digests(amended.ein)
         customer_id = customer.customer_id
         holders = await ein_holds.take(connection, customer.tenant, customer_id, digests)
+        if not holders:
+            raise OutcomePending
         if holders != [customer_id]:
             await require_nothing_lost(connection)
-            other = next((holder for holder in holders if holder != customer_id), None)
+            other = next(holder for holder in holders if holder != customer_id)
             raise taken(ein_holds.EIN_TAKEN, other)
 
     async def _keep_ein_of(self, drive: Drive, customer_id: UUID) -> None:

@@ -36,7 +36,8 @@ from services.onboarding.repository.steps import Begun
 class ApplicationConflict(Exception):
     """Another customer of the tenant has the EIN, or has or is one of the ids of persons; the message says which.
 
-    `customer_id`: that customer's; None when it no longer has it.
+    `customer_id`: that customer's; None when it has just let go of it. The message says nothing then, and the
+    application can be recorded.
     """
 
     def __init__(self, message: str, customer_id: UUID | None) -> None:
