@@ -83,8 +83,10 @@ async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
     """The status of each account, known to be ours or not yet, and whose a reserve account is.
 
     A customer's deposit account is opened by us, a reserve account by the bank, which reports it by its feed only.
-    Reports are applied in the order of their accounts, as the commit of openings is, so that the two do not deadlock;
-    those of one account keep the order of the feed.
+    Reports are applied in the order in which the commit of openings takes its locks, so that the two do not deadlock:
+    first customers, which an owner refers to, then accounts in the order of their ids. Reports of one account keep the
+    order of the feed. A deadlock is left where one commit opens two customers whose reserve accounts are in one batch
+    of the feed: the server ends one of the two transactions, and it is repeated.
     """
 
     async def record(connection: AsyncConnection) -> None:
@@ -92,9 +94,8 @@ async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
         tenants = await tenants_of(
             connection, {c for report in reports if (c := parse_id(report.customer_id)) is not None}
         )
-        for report in sorted(reports, key=_account_id):
-            if report.status is not None:
-                await accounts.set_status(connection, report.account_id, report.status)
+        reports.sort(key=_account_id)
+        for report in reports:
             customer_id, number = parse_id(report.customer_id), report.account_number
             is_reserve = report.account_group == RESERVE
             if is_reserve and customer_id in tenants and number is not None:
@@ -106,5 +107,8 @@ async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
                     number,
                     RESERVE,
                 )
+        for report in reports:
+            if report.status is not None:
+                await accounts.set_status(connection, report.account_id, report.status)
 
     return record

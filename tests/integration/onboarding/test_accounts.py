@@ -7,13 +7,14 @@ from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest_asyncio
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from libs.persistence.engine import Database
 from services.onboarding.handlers.feeds import prepare_financial
-from services.onboarding.models import AccountEntry, AccountReport, CustomerRecord
+from services.onboarding.models import RESERVE, AccountEntry, AccountReport, CustomerRecord
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import accounts
+from services.onboarding.tables import customers
 from tests.integration.onboarding.desk import eventually, partner
 from tests.integration.onboarding.shelf import add_pending, new_store, open_account, open_shelf
 from tests.support.infrastructure import Environment
@@ -41,7 +42,7 @@ async def status_of(shelf: Database, customer: CustomerRecord) -> list[str]:
     return [account.status for account in file.accounts]
 
 
-async def somebody_waits_for_a_lock(shelf: Database) -> bool:
+async def is_a_lock_waited_for(shelf: Database) -> bool:
     async with shelf.transaction() as connection:
         waiting = await connection.execute(
             text(
@@ -81,7 +82,7 @@ async def test_news_while_the_owner_is_being_recorded_waits_for_that(shelf: Data
     async with shelf.transaction() as connection:
         await open_account(connection, customer, account.account_id, account.account_number)
         news = asyncio.create_task(report())
-        await eventually(lambda: somebody_waits_for_a_lock(shelf))
+        await eventually(lambda: is_a_lock_waited_for(shelf))
     await news
 
     assert await status_of(shelf, customer) == ["closed"]
@@ -97,7 +98,7 @@ async def test_an_owner_while_news_is_being_recorded_waits_for_that(shelf: Datab
     async with shelf.transaction() as connection:
         await accounts.set_status(connection, account.account_id, "closed")
         owning = asyncio.create_task(own())
-        await eventually(lambda: somebody_waits_for_a_lock(shelf))
+        await eventually(lambda: is_a_lock_waited_for(shelf))
     await owning
 
     assert await status_of(shelf, customer) == ["closed"]
@@ -125,7 +126,7 @@ async def test_reports_are_applied_in_the_order_of_their_accounts(shelf: Databas
     async with shelf.transaction() as connection:
         await accounts.set_status(connection, lower, "open")
         reporting = asyncio.create_task(report())
-        await eventually(lambda: somebody_waits_for_a_lock(shelf))
+        await eventually(lambda: is_a_lock_waited_for(shelf))
         # Were the higher one reported already, the two transactions would deadlock.
         await accounts.set_status(connection, higher, "open")
     await reporting
@@ -138,3 +139,42 @@ async def test_reports_are_applied_in_the_order_of_their_accounts(shelf: Databas
             {"lower": lower, "higher": higher},
         )
         assert list(found.scalars()) == ["closed", "frozen"]
+
+
+async def test_an_opening_waits_for_no_account_of_a_report_that_waits_for_its_customer(
+    shelf: Database,
+) -> None:
+    customer = await new_customer(shelf)
+    deposit, reserve = sorted(new_account().account_id for _ in range(2))
+    reserved = AccountReport(
+        account_id=reserve,
+        customer_id=str(customer.customer_id),
+        status="open",
+        account_number="1234567891",
+        account_group=RESERVE,
+    )
+    record = await prepare_financial(
+        [
+            reported(1, deposit, "frozen"),
+            AccountEntry(position=2, type="a reserve account", report=reserved),
+        ]
+    )
+
+    async def report() -> None:
+        async with shelf.transaction() as connection:
+            await record(connection)
+
+    async with shelf.transaction() as connection:
+        # As the commit of openings: a new `core_id`, which is unique, keeps rows of others from naming the customer.
+        await connection.execute(
+            update(customers)
+            .where(customers.c.customer_id == customer.customer_id)
+            .values(core_id=f"cor_{uuid4().hex}")
+        )
+        reporting = asyncio.create_task(report())
+        await eventually(lambda: is_a_lock_waited_for(shelf))
+        # Were the deposit account reported already, the two transactions would deadlock.
+        await open_account(connection, customer, deposit, "1234567890")
+    await reporting
+
+    assert await status_of(shelf, customer) == ["frozen", "open"]
