@@ -21,6 +21,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
 from tests.support.client_packages import NODE_FOR_A_FEW_SECONDS
 from tests.support.documents import openapi_document, operator_document
+from tests.support.pace import pace
 
 PACKAGE_NAME = "generated_client"
 WAIT_SECONDS = 120
@@ -45,7 +46,12 @@ for arguments in json.loads(sys.argv[1]):
 
 def run(*command: str, cwd: Path) -> str:
     done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS
+        command,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_SECONDS * pace(),
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr

@@ -29,6 +29,7 @@ from tests.support.live import (
     short_transit,
     short_waits,
 )
+from tests.support.pace import pace
 from tests.support.people import DENIED, application, bank_account, business, new_key, person
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import BANK, running_stack
@@ -238,7 +239,7 @@ async def a_command_dies(environment: Environment, live: Live) -> bytes:
             external_bank_account=bank_account(account_number=ACCOUNT_NUMBERS[0]),
         )
         assert (await live.partner.post(CUSTOMERS, body)).status == 200
-        message = await caught.get(timeout=10)
+        message = await caught.get(timeout=10 * pace())
         spoiled = aio_pika.Message(message.body[:-40], user_id="gateway")
         await exchange.publish(spoiled, onboard)
         dead = await channel.get_queue("onboarding.commands.dead")
@@ -265,7 +266,7 @@ def dumped(environment: Environment) -> bytes:
         ],
         capture_output=True,
         env=os.environ,
-        timeout=60,
+        timeout=60 * pace(),
         check=False,
     )
     assert done.returncode == 0, done.stderr.decode()

@@ -100,7 +100,7 @@ async def test_a_request_does_not_pass_while_the_database_is_away_nor_again_afte
 async def started_at(postgres: OwnPostgres) -> object:
     """Since when the server has been running; None while it is not."""
     try:
-        connection = await asyncpg.connect(postgres.database_urls["gateway"], timeout=5)
+        connection = await asyncpg.connect(postgres.database_urls["gateway"], timeout=5 * pace())
     except (OSError, TimeoutError, asyncpg.CannotConnectNowError):
         return None
     try:

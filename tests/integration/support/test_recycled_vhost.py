@@ -18,6 +18,7 @@ from libs.messaging.topology import (
 )
 from tests.integration.recycled_vhost import RecycledVhost
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 QUEUE = events_queue("webhook_dispatcher")
 
@@ -65,6 +66,6 @@ async def test_each_finds_what_the_definitions_made_and_nothing_else(
         queue = await channel.declare_queue(QUEUE, passive=True)
         assert queue.declaration_result.message_count == 0
         await an_event_is_left(channel)
-        assert (await queue.get(timeout=10)).body == b"left"
+        assert (await queue.get(timeout=10 * pace())).body == b"left"
         with pytest.raises(ChannelNotFoundEntity):
             await channel.declare_queue(commands_queue("onboarding"), passive=True)

@@ -71,6 +71,6 @@ async def reconnect(url: str) -> asyncpg.Connection:
     async with asyncio.timeout(20 * pace()):
         while True:
             try:
-                return await asyncpg.connect(url, timeout=5)
+                return await asyncpg.connect(url, timeout=5 * pace())
             except (OSError, asyncpg.CannotConnectNowError):
                 await asyncio.sleep(0.05)

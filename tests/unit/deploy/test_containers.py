@@ -24,6 +24,7 @@ from libs.persistence.sealing import Keyring, LookupKeys
 from libs.runtime.production import password_of
 from libs.secret_sources import read_secret
 from services.payments.settings import Settings as PaymentsSettings
+from tests.support.pace import pace
 from tests.support.with_each import with_each
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,7 +82,7 @@ def make_env(checkout: Path, **addresses: str) -> str:
     command = ["/bin/sh", str(checkout / "deploy" / "docker" / "make-env")]
     environment = {**os.environ, **addresses}
     return subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=60, env=environment
+        command, capture_output=True, text=True, check=True, timeout=60 * pace(), env=environment
     ).stdout
 
 
@@ -466,7 +467,7 @@ def test_a_health_check_asks_the_service_and_no_proxy(status: int, healthy: bool
             },
             cwd=ROOT,
             capture_output=True,
-            timeout=60,
+            timeout=60 * pace(),
             check=False,
         )
         server.shutdown()

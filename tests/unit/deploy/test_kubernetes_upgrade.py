@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.pace import pace
+
 SCRIPT = Path("deploy/kubernetes/upgrade")
 ROOT = Path(__file__).resolve().parents[3]
 FIRST = ("reconciliation", "webhook-dispatcher", "onboarding")
@@ -75,7 +77,7 @@ class Cluster:
             cwd=self._folder,
             env=environment,
             capture_output=True,
-            timeout=60,
+            timeout=60 * pace(),
             check=False,
         )
         return done.returncode

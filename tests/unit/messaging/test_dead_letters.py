@@ -72,7 +72,7 @@ async def queue(channel: AbstractChannel) -> AsyncIterator[str]:
     await channel.default_exchange.publish(Message(b"\xff"), name)
     alive = await channel.get_queue(name)
     for number in range(READABLE + 1):
-        message = await alive.get(timeout=5)
+        message = await alive.get(timeout=5 * pace())
         await message.reject(requeue=False)
         await until_count(channel, dead_queue(name), number + 1)
     yield name
@@ -185,7 +185,7 @@ async def test_letters_held_by_somebody_who_dies_come_back_in_order(
     connection = await aio_pika.connect(environment.amqp_url)
     held = await (await connection.channel()).get_queue(dead_queue(queue))
     for _ in range(3):
-        await held.get(timeout=5)
+        await held.get(timeout=5 * pace())
 
     await connection.close()
 

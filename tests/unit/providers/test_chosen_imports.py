@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.support.pace import pace
+
 SERVICES = ("onboarding", "payments", "ledger_read", "reconciliation", "webhook_dispatcher")
 LOADING = """
 import os, sys
@@ -30,7 +32,7 @@ def test_services_at_the_sandbox_without_traces_load_nothing_of_another_company_
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=60 * pace(),
     )
 
     assert loading.returncode == 0, loading.stderr

@@ -20,6 +20,7 @@ from prometheus_client import REGISTRY
 from libs.runtime.logging import READER_ENDED, redact_sensitive
 from libs.runtime.request_log import Lines
 from tests.support.launching import Program, forked
+from tests.support.pace import pace
 
 CANARY = "canary-123456789"
 LOST = "bankside_log_lines_lost_total"
@@ -64,7 +65,7 @@ def test_a_line_is_an_object_with_event_level_service_and_time() -> None:
         [sys.executable, "-c", text_of("log.info('started', port=1)", "DEBUG")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=30 * pace(),
         check=True,
     )
 
