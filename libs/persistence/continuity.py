@@ -295,19 +295,25 @@ class Continuity:
                 return
 
     async def _conclude(self, comparison: _Comparison) -> bool:
-        """Record what is missing. Whether any of it was not recorded as missing before."""
+        """Record what is missing, and that the life is checked. Whether any was not recorded as missing before."""
         missing = [
             f"{walk.source.provider}: {record}"
             for walk in comparison.walks
             for record in walk.missing
         ]
-        life = {"life": comparison.doubted.started_at}
+        doubted = comparison.doubted
         async with self._database.transaction() as connection:
-            await connection.execute(statements.LOCK, life)
-            # A server that took over meanwhile has another life, and is compared by itself.
-            recorded = await connection.execute(statements.RECORD, life | {"missing": missing})
-            new: list[str] | None = recorded.scalar_one_or_none()
-            if new == [] and self._on_checked is not None:
+            locked = await connection.execute(statements.LOCK, {"life": doubted.started_at})
+            present = locked.one_or_none()
+            if present is None:
+                # A server that took over meanwhile has another life, and is compared by itself.
+                return False
+            # A restore that an operator declared meanwhile is compared anew: rows that were there may be gone since.
+            is_as_read = tuple(present) == (doubted.first_seen_at, doubted.missing)
+            recording = statements.RECORD if is_as_read else statements.ADD_MISSING
+            recorded = await connection.execute(recording, {"missing": missing})
+            new: list[str] = recorded.scalar_one()
+            if is_as_read and not new and self._on_checked is not None:
                 await self._on_checked(connection)
         if new:
             WENT_BACK.set(1)

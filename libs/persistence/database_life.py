@@ -79,7 +79,7 @@ LIFE = select(
 # Replicas record what they found one after the other: what is newly missing is told by the statement's snapshot, which
 # is then younger than what another replica has committed.
 LOCK = (
-    select(table.c.started_at)
+    select(table.c.first_seen_at, func.cardinality(table.c.missing_records))
     .where(_PRESENT, table.c.started_at == bindparam("life"))
     .with_for_update()
 )
@@ -106,9 +106,7 @@ ADD_MISSING = (
     )
     .returning(_RECORDS)
 )
-RECORD = ADD_MISSING.where(table.c.started_at == bindparam("life")).values(
-    checked_at=func.clock_timestamp()
-)
+RECORD = ADD_MISSING.values(checked_at=func.clock_timestamp())
 CLAIM_REPORT = (
     update(table)
     .where(_IS_DUE)

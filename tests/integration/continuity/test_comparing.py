@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 import pytest
@@ -21,6 +22,7 @@ from tests.integration.continuity.lives import (
     Bank,
     cases,
     checking,
+    close,
     is_trusted,
     start_long_ago,
 )
@@ -141,6 +143,39 @@ async def test_what_was_compared_before_a_restore_was_declared_is_compared_again
     assert halfway.asked[3:] == [None, "1", "2", "3", "4"]
     [case] = await cases(database)
     assert sorted(case) == ["ada: restored by hand", "bank: lost", "bank: w_4"]
+
+
+@dataclass
+class RestoredMeanwhile(Bank):
+    """Behind the first page that is read there, the database loses w_3, and an operator declares that."""
+
+    database: Database | None = None
+
+    async def fetch(self, after: str | None, limit: int) -> NewestPage:
+        if after == "1" and self.database is not None:
+            async with self.database.transaction() as connection:
+                await continuity.declare(connection, "ada: restored by hand")
+            self.database = None
+            self.known.discard("w_3")
+        return await super().fetch(after, limit)
+
+
+@pytest.mark.parametrize("also_of_another_replica", [False, True])
+async def test_a_restore_that_is_declared_while_a_pass_reads_is_compared_anew(
+    database: Database, also_of_another_replica: bool
+) -> None:
+    bank = RestoredMeanwhile(["w_1", "w_2", "w_3"], {"w_1", "w_2", "w_3"}, page=1)
+    bank.database = database
+    check = checking(database, bank)
+    await check.check()
+    declared = await cases(database)
+    await close(database)
+    is_trusted_at_once = await is_trusted(database)
+
+    await (checking(database, bank) if also_of_another_replica else check).check()
+
+    assert (declared, is_trusted_at_once) == ([["ada: restored by hand"]], False)
+    assert await cases(database) == [["ada: restored by hand", "bank: w_3"]]
 
 
 async def test_a_place_that_a_provider_does_not_know_any_more_is_given_up(
