@@ -35,7 +35,7 @@ class BalanceComparison:
 
         A page that is not full ends the scan: under steady postings no page would ever be empty.
         """
-        added = await self._books.add_page(deadline)
+        added = (await self._books.add_page(deadline)).postings
         return Scanned(added, [], "more" if added >= self._page_size else None)
 
     async def _theirs(self, after: str | None, deadline: float) -> Scanned:
@@ -61,10 +61,7 @@ class BalanceComparison:
             left = [key for key, finding in findings.items() if finding is IN_FLIGHT]
             if not left:
                 break
-            await self._books.catch_up(deadline)
-            # Read before the sums, which then contain every posting up to it that the provider's list had.
-            read_to = await self._books.position()
-            posted = await self._books.posted(left)
+            posted, read_to = await self._books.posted_by_now(left, deadline)
             # Read after the sums, so that a balance as of an earlier posting means that the provider went back.
             balances = {one.account_id: one for one in await self._balances.by_ids(left, deadline)}
             findings |= {

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import NamedTuple, TypeVar
 
+from libs.persistence import cursor
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.cursor import CursorMoved
 from libs.persistence.engine import Database
 from services.reconciliation.ports import Financial
 from services.reconciliation.repository import postings
 from services.reconciliation.repository.postings import Posted, WirePostings
+
+_Sums = TypeVar("_Sums")
+
+
+class Added(NamedTuple):
+    """Postings that were added.
+
+    Args:
+        postings: how many.
+        up_to: the position of the last posting that is in the sums.
+    """
+
+    postings: int
+    up_to: int
 
 
 class Books:
@@ -23,48 +40,71 @@ class Books:
         self._financial = financial
         self._page_size = page_size
 
-    async def add_page(self, deadline: float) -> int:
-        """Add the provider's next postings, one page at most.
-
-        Returns:
-            How many there were.
-        """
-        position = await self.position()
-        found = await self._financial.postings_after(position, deadline)
-        if found:
+    async def add_page(self, deadline: float) -> Added:
+        """Add the provider's next postings, one page at most."""
+        while True:
+            async with self._database.transaction() as connection:
+                position = await postings.position(connection)
+            found = await self._financial.postings_after(position, deadline)
+            if not found:
+                return Added(0, position)
             try:
                 async with self._database.transaction() as connection:
                     await postings.add(connection, position, found)
             except CursorMoved:
-                pass  # added by another process meanwhile
-        return len(found)
-
-    async def catch_up(self, deadline: float) -> None:
-        """Add all postings that there are by now. Postings that arrive meanwhile are left for the next call."""
-        while await self.add_page(deadline) >= self._page_size:
-            pass
-
-    async def position(self) -> int:
-        """Of the last posting that was added."""
-        async with self._database.transaction() as connection:
-            return await postings.position(connection)
+                continue  # another process has added them, or an operator has all read again
+            return Added(len(found), found[-1].position)
 
     async def posted(self, account_ids: Sequence[str]) -> dict[str, Posted]:
         async with self._database.transaction() as connection:
             return await postings.posted(connection, account_ids)
 
+    async def posted_by_now(
+        self, account_ids: Sequence[str], deadline: float
+    ) -> tuple[dict[str, Posted], int]:
+        """Of all postings that there are by now, with the position of the last one."""
+        return await self._by_now(
+            lambda connection: postings.posted(connection, account_ids), deadline
+        )
+
     async def page_of_posted(self, after: str | None, limit: int) -> list[Posted]:
         async with self._database.transaction() as connection:
             return await postings.page_of_posted(connection, after or "", limit)
 
-    async def debits(self, ids: Sequence[str]) -> dict[str, WirePostings]:
-        async with self._database.transaction() as connection:
-            return await postings.debits(connection, ids)
+    async def debits(self, ids: Sequence[str], deadline: float) -> dict[str, WirePostings]:
+        """Of all postings that there are by now."""
+        found, _ = await self._by_now(lambda connection: postings.debits(connection, ids), deadline)
+        return found
 
-    async def returns(self, ids: Sequence[str]) -> dict[str, WirePostings]:
-        async with self._database.transaction() as connection:
-            return await postings.returns(connection, ids)
+    async def returns(self, ids: Sequence[str], deadline: float) -> dict[str, WirePostings]:
+        """Of all postings that there are by now."""
+        found, _ = await self._by_now(
+            lambda connection: postings.returns(connection, ids), deadline
+        )
+        return found
 
     async def page_of_debits(self, after: str | None, limit: int) -> list[WirePostings]:
         async with self._database.transaction() as connection:
             return await postings.page_of_debits(connection, after or "", limit)
+
+    async def _by_now(
+        self, read: Callable[[AsyncConnection], Awaitable[_Sums]], deadline: float
+    ) -> tuple[_Sums, int]:
+        while True:
+            up_to = await self._catch_up(deadline)
+            async with self._database.transaction() as connection:
+                sums = await read(connection)
+                # Read after the sums, which are not emptied from then on until this transaction ends. Sums that an
+                # operator has made anew meanwhile may lack postings up to there.
+                if await cursor.read(connection, postings.STREAM) >= up_to:
+                    return sums, up_to
+
+    async def _catch_up(self, deadline: float) -> int:
+        """Add all postings that there are by now. Postings that arrive meanwhile are left for the next call.
+
+        Returns:
+            The position of the last one.
+        """
+        while (added := await self.add_page(deadline)).postings >= self._page_size:
+            pass
+        return added.up_to

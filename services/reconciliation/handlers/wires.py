@@ -111,14 +111,13 @@ class WireComparison:
             return sides
         # A wire's debit is one commit with its completion at the bank, and the credit with its return: read after the
         # wire, they are there.
-        await self._books.catch_up(deadline)
-        debits = await self._books.debits(ids)
+        debits = await self._books.debits(ids, deadline)
         named = {
             key: side.theirs.return_transaction_id
             for key, side in sides.items()
             if side.theirs is not None and side.theirs.return_transaction_id is not None
         }
-        returns = await self._books.returns(list(named.values())) if named else {}
+        returns = await self._books.returns(list(named.values()), deadline) if named else {}
         came_back = {key: returns.get(return_id) for key, return_id in named.items()}
         return {
             key: replace(

@@ -84,10 +84,15 @@ class FakeBank:
         return Balance(account_id, total, total, Decimal(0), newest)
 
 
+def soon() -> float:
+    """A deadline."""
+    return time.time() + 10 * pace()
+
+
 async def look(database: Database, bank: FakeBank, *account_ids: str) -> list[Finding]:
     books = Books(database, bank, page_size=PAGE)
     comparison = BalanceComparison(books, bank, page_size=PAGE)
-    found = await comparison.look(account_ids or (ACCOUNT,), time.time() + 10 * pace())
+    found = await comparison.look(account_ids or (ACCOUNT,), soon())
     return list(found.values())
 
 
@@ -118,13 +123,13 @@ async def test_the_scan_of_postings_ends_although_more_are_posted_all_the_time(
     comparison = BalanceComparison(Books(database, bank, page_size=PAGE), bank, page_size=PAGE)
     scan = comparison.scans["postings"]
 
-    full = await scan(None, time.time() + 10 * pace())
+    full = await scan(None, soon())
 
     def deposit() -> None:
         bank.post("1.00")
 
     bank.before_postings = deposit
-    last = await scan(full.next_after, time.time() + 10 * pace())
+    last = await scan(full.next_after, soon())
 
     assert (full.looked_at, full.next_after) == (PAGE, "more")
     assert (last.looked_at, last.next_after) == (1, None)
@@ -246,12 +251,11 @@ async def test_debits_of_wires_are_counted_under_their_transaction_ids(database:
     transaction_id = bank.post("-4.00", "wire")
     books = Books(database, bank, page_size=PAGE)
 
-    await books.catch_up(time.time() + 10 * pace())
-    await books.catch_up(time.time() + 10 * pace())
+    first = await books.debits([transaction_id, "t_1"], soon())
+    again = await books.debits([transaction_id, "t_1"], soon())
 
-    assert await books.debits([transaction_id, "t_1"]) == {
-        transaction_id: WirePostings(transaction_id, 1, Decimal("-4.00"), ACCOUNT)
-    }
+    counted = {transaction_id: WirePostings(transaction_id, 1, Decimal("-4.00"), ACCOUNT)}
+    assert first == again == counted
 
 
 async def test_returns_are_counted_under_transaction_ids_of_their_own(database: Database) -> None:
@@ -259,10 +263,10 @@ async def test_returns_are_counted_under_transaction_ids_of_their_own(database: 
     transaction_id = bank.post("4.00", "return")
     books = Books(database, bank, page_size=PAGE)
 
-    await books.catch_up(time.time() + 10 * pace())
+    debits = await books.debits([transaction_id], soon())
 
-    assert await books.debits([transaction_id]) == {}
-    assert await books.returns([transaction_id]) == {
+    assert debits == {}
+    assert await books.returns([transaction_id], soon()) == {
         transaction_id: WirePostings(transaction_id, 1, Decimal("4.00"), ACCOUNT)
     }
 
@@ -282,7 +286,7 @@ async def test_sums_to_which_the_release_before_has_added_are_made_anew(database
     found = await look(database, bank)
 
     books = Books(database, bank, page_size=PAGE)
-    [debit] = (await books.debits([transaction_id])).values()
+    [debit] = (await books.debits([transaction_id], soon())).values()
     assert (found, debit.account_id) == ([[]], ACCOUNT)
 
 
@@ -291,9 +295,9 @@ async def test_money_that_came_in_by_wire_is_no_debit_of_a_wire(database: Databa
     transaction_id = bank.post("25.00", "wire")
     books = Books(database, bank, page_size=PAGE)
 
-    await books.catch_up(time.time() + 10 * pace())
+    debits = await books.debits([transaction_id], soon())
 
-    assert await books.debits([transaction_id]) == {}
+    assert debits == {}
     assert await look(database, bank) == [[]]
 
 
@@ -378,3 +382,47 @@ async def test_postings_from_before_the_sums_were_forgotten_are_not_added(
             await postings.add(connection, 1, bank.postings[1:])
 
     assert await look(database, bank) == [[]]
+
+
+class ReadAgain(FakeBank):
+    """An operator has all postings read again while the bank lists new ones."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self.database = database
+        self.is_asked_for = False
+
+    async def postings_after(self, position: int, deadline: float) -> Sequence[Posting]:
+        found = await super().postings_after(position, deadline)
+        if self.is_asked_for:
+            self.is_asked_for = False
+            async with self.database.transaction() as connection:
+                await postings.forget(connection)
+        return found
+
+    async def by_ids(self, ids: Sequence[str], deadline: float) -> Sequence[Balance]:
+        return [self._balance(one) for one in ids if one != "closed"]
+
+
+@pytest.mark.parametrize("more", [[], ["1.00"]], ids=["no new posting", "a new posting"])
+async def test_sums_that_are_forgotten_while_they_are_brought_up_to_date_are_read_whole(
+    database: Database, more: list[str]
+) -> None:
+    bank = ReadAgain(database)
+    debit, credit = bank.post("-4.00", "wire"), bank.post("4.00", "return")
+    bank.post("9.00", account_id="closed")
+    books = Books(database, bank, page_size=PAGE)
+    await look(database, bank)
+    for amount in more:
+        bank.post(amount)
+
+    bank.is_asked_for = True
+    debits = await books.debits([debit], soon())
+    bank.is_asked_for = True
+    returns = await books.returns([credit], soon())
+    bank.is_asked_for = True
+    [of_account, of_closed_account] = await look(database, bank, ACCOUNT, "closed")
+
+    assert (list(debits), list(returns), of_account) == ([debit], [credit], [])
+    assert isinstance(of_closed_account, list)
+    assert [one.kind for one in of_closed_account] == ["balance_missing"]
