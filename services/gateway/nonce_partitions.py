@@ -6,7 +6,7 @@ which timestamps have a partition. Its floor only rises: a partition that was dr
 below the floor is refused when its nonce would be recorded, independent of the clock and the window of the gateway.
 
 The gateway may neither define tables nor change the bounds: it calls functions of the schema's owner that do only this
-(`migrations/versions/0004_grants.py`).
+(`migrations/versions/0007_nonce_floor.py`, `0004_grants.py`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ async def maintain_as_of(database: Database, window_seconds: int, now: float) ->
 
 
 async def _drop_outdated(database: Database) -> None:
-    """Dropping waits for every reader of the table, such as a backup: if that takes long, it is left for next time."""
+    """Dropping waits for every reader of the table, such as a dump, and every admission for the dropping: after a tenth
+    of a second (`migrations/versions/0017_short_waits_for_readers.py`) it is left for next time.
+    """
     try:
         async with database.transaction() as connection:
             await connection.execute(_DROP)

@@ -161,6 +161,12 @@ class Nonces:
         )
         return {int(row[0].rpartition("_")[2]) for row in found}
 
+    async def lock_as_an_admission(self) -> None:
+        """Raises where PostgreSQL lets it wait behind the dropping of partitions for long."""
+        async with self.database.transaction() as connection:
+            await connection.execute(text("SET LOCAL lock_timeout = '1500ms'"))
+            await connection.execute(text("LOCK TABLE nonces IN ROW EXCLUSIVE MODE"))
+
     async def recorded(self) -> int:
         return int((await rows(self.database, "SELECT count(*) FROM nonces"))[0][0])
 
@@ -234,10 +240,13 @@ async def test_a_reader_of_old_nonces_delays_their_dropping_and_nothing_else(
 ) -> None:
     key = await nonces.key()
     before = await nonces.partitions()
-    async with nonces.database.transaction() as backup:
-        await backup.execute(text("SELECT count(*) FROM nonces"))
+    async with nonces.database.transaction() as dump:
+        await dump.execute(text("SELECT count(*) FROM nonces"))
 
-        await nonces.maintain_later(PARTITION_SECONDS)
+        maintaining = asyncio.create_task(nonces.maintain_later(PARTITION_SECONDS))
+        while not maintaining.done():
+            await nonces.lock_as_an_admission()
+        await maintaining
         during = await nonces.partitions()
         assert await Gateway(nonces).passes(headers_of(key, timestamp=off_by(290)))
     await nonces.maintain_later(PARTITION_SECONDS)
