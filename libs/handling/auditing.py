@@ -41,7 +41,7 @@ def _entry(command: FinishedCommand) -> Entry:
     principal = principal_of(command.principal)
     return Entry(
         at=command.accepted_at,
-        actor=principal.subscription_key if principal else UNREADABLE,
+        actor=principal.actor if principal else UNREADABLE,
         action=command.operation,
         outcome=_outcome(command),
         subject={
@@ -52,6 +52,8 @@ def _entry(command: FinishedCommand) -> Entry:
         address=principal.address if principal else None,
         request_id=command.request_id,
         body_digest=_body_digest(command),
+        key=principal.subscription_key if principal and principal.operator else None,
+        browser=principal.browser if principal else None,
     )
 
 

@@ -133,6 +133,7 @@ async def approve_as_operator(
             principal,
             "wires.approve",
             transaction_id=str(transaction_id),
+            command_id=str(command_id),
             reason=reason,
         )
     return approved

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import msgspec
@@ -27,17 +28,25 @@ from libs.contracts.operating.audit_chain import (
     chained,
 )
 from libs.contracts.operating.pages import Order
-from libs.contracts.payments_operations import SEND_WIRE
+from libs.contracts.payments_operations import APPROVE_WIRE, SEND_WIRE
 from libs.handling.auditing import audit_commands_for_ever
 from libs.handling.operating.audit_rows import AuditRows
 from libs.handling.operating.serving import operating_handlers
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.persistence import audit, audit_pages, audited_commands, forgetting, inbox_housekeeping
+from libs.persistence import (
+    audit,
+    audit_pages,
+    audited_commands,
+    forgetting,
+    inbox_acceptance,
+    inbox_housekeeping,
+)
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.audit_pages import Wanted
 from libs.persistence.engine import Database
 from libs.persistence.idle_locks import LOCKED_IDLE_SECONDS
+from libs.persistence.inbox_acceptance import InternalCommand
 from tests.integration.tables import define, execute, finish, rows
 from tests.integration.test_inbox import ENDED, PRINCIPAL, leased
 from tests.support.answered_operators import OPERATOR, AnsweredOperators
@@ -229,6 +238,7 @@ async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
     one = found[str(done.command_id)]
     assert (one["actor"], one["tenant"]) == (PRINCIPAL.subscription_key, PRINCIPAL.tenant)
     assert one["action"] == done.operation
+    assert "key" not in one
     async with database.transaction() as connection:
         assert await inbox_housekeeping.purge(connection) == 3
     assert len(await rows(database, "SELECT 1 FROM inbox")) == 1
@@ -253,6 +263,26 @@ async def test_the_digest_of_a_body_is_in_the_audit_only_where_the_body_has_no_s
         SEND_WIRE.name: "hash",
         "onboarding.of_a_later_release": None,
     }
+
+
+async def test_a_command_that_an_operator_caused_is_audited_under_the_operators_name(
+    database: Database,
+) -> None:
+    command = InternalCommand(
+        command_id=uuid4(),
+        operation=APPROVE_WIRE.name,
+        ordering_key=None,
+        principal=msgspec.structs.replace(OPERATOR, browser="198.51.100.7"),
+        body={},
+    )
+    async with database.transaction() as connection:
+        await inbox_acceptance.enqueue(connection, command)
+    await execute(database, "UPDATE inbox SET finished_at = now(), last_error = 'unavailable'")
+
+    [entry] = (await audited(database, 1)).values()
+
+    assert (entry["actor"], entry["key"]) == (OPERATOR.actor, OPERATOR.subscription_key)
+    assert (entry["address"], entry["browser"]) == (OPERATOR.address, "198.51.100.7")
 
 
 async def audited(

@@ -30,6 +30,7 @@ from services.payments.policies import Policy
 from services.payments.repository import policies, wires
 from tests.unit.payments.approvals import OPERATOR, events_of, other_key, sent, wire_of
 from tests.unit.payments.bench import COMMAND, MINE, Bench
+from tests.unit.payments.test_operators_decisions import entries
 
 pytestmark = pytest.mark.usefixtures("a_customer_of_its_own")
 
@@ -293,7 +294,9 @@ async def test_an_operator_approves_by_a_command_of_the_service(bench: Bench) ->
             )
         ).one()
 
+    [approval] = await entries(bench, str(transaction_id))
     assert row.operation == "payments.approve_wire"
+    assert approval["command_id"] == str(wire.send_command)
     assert row.keep_for_ever, "as a customer's approval"
     assert msgspec.json.decode(bytes(row.principal), type=Principal).operator == "ada"
     assert (wire.history[-1].by, wire.history[-1].comment) == (
