@@ -197,14 +197,14 @@ class Keys:
                 raise InvalidState("The key would be left without a scope: revoke it instead.")
             if changed != scopes:
                 await repository.set_scopes(connection, key, changed)
-                await record(
-                    connection,
-                    principal,
-                    "keys.scopes",
-                    reason=command.reason,
-                    subscription_key=key,
-                    scopes=" ".join(sorted(changed)),
-                )
+            await record(
+                connection,
+                principal,
+                "keys.scopes",
+                reason=command.reason,
+                subscription_key=key,
+                scopes=" ".join(sorted(changed)),
+            )
             return Result(await _found(connection, key))
 
     async def _change_networks(
@@ -227,14 +227,14 @@ class Keys:
             key_limits.require_few(changed, "add")
             if changed != networks:
                 await repository.set_networks(connection, key, changed)
-                await record(
-                    connection,
-                    principal,
-                    "keys.allow",
-                    reason=command.reason,
-                    subscription_key=key,
-                    allowed_networks=" ".join(sorted(changed)),
-                )
+            await record(
+                connection,
+                principal,
+                "keys.allow",
+                reason=command.reason,
+                subscription_key=key,
+                allowed_networks=" ".join(sorted(changed)),
+            )
             return Result(await _found(connection, key))
 
     async def _find_id(self, _: Principal, command: search.FindId, __: float) -> Result:

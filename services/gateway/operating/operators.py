@@ -91,15 +91,14 @@ class Operators:
             if found.revoked_at is None:
                 await repository.revoke(connection, command.name)
                 await end_sessions(connection, command.name)
-                await record(
-                    connection,
-                    principal,
-                    "operators.revoke",
-                    reason=command.reason,
-                    operator=command.name,
-                )
-                found = await repository.find_operator(connection, command.name)
-        return Result(found)
+            await record(
+                connection,
+                principal,
+                "operators.revoke",
+                reason=command.reason,
+                operator=command.name,
+            )
+            return Result(await repository.find_operator(connection, command.name))
 
     async def _revoke_key(
         self, principal: Principal, command: o.RevokeOperatorKey, _: float
@@ -111,17 +110,16 @@ class Operators:
             found = await repository.find_operator(connection, name)
             if found is None or not await repository.revoke_key(connection, name, key):
                 raise NotFound
-            if key in found.subscription_keys:
-                if admins == {name} and len(found.subscription_keys) == 1:
-                    raise InvalidState(LAST_KEY)
-                await record(
-                    connection,
-                    principal,
-                    "operators.revoke_key",
-                    reason=command.reason,
-                    operator=name,
-                    subscription_key=key,
-                )
+            if admins == {name} and found.subscription_keys == [key]:
+                raise InvalidState(LAST_KEY)
+            await record(
+                connection,
+                principal,
+                "operators.revoke_key",
+                reason=command.reason,
+                operator=name,
+                subscription_key=key,
+            )
             return Result(await repository.find_operator(connection, name))
 
     async def _rotate_key(
@@ -156,14 +154,14 @@ class Operators:
                 raise InvalidState(LAST_ADMIN)
             if role != command.role:
                 await repository.set_role(connection, command.name, command.role)
-                await record(
-                    connection,
-                    principal,
-                    "operators.role",
-                    reason=command.reason,
-                    operator=command.name,
-                    role=command.role,
-                )
+            await record(
+                connection,
+                principal,
+                "operators.role",
+                reason=command.reason,
+                operator=command.name,
+                role=command.role,
+            )
             return Result(await repository.find_operator(connection, command.name))
 
     async def _reset_login(self, principal: Principal, command: o.ResetLogin, _: float) -> Result:

@@ -159,14 +159,14 @@ class OperatingWebhooks:
             if subscription.status is not SubscriptionStatus.DISABLED:
                 disabled = replace(subscription, status=SubscriptionStatus.DISABLED)
                 await save(connection, subscription, disabled)
-                await record(
-                    connection,
-                    principal,
-                    "webhooks.disable",
-                    subscription_id=str(subscription.id),
-                    tenant_of_subscription=subscription.tenant,
-                    reason=command.reason,
-                )
+            await record(
+                connection,
+                principal,
+                "webhooks.disable",
+                subscription_id=str(subscription.id),
+                tenant_of_subscription=subscription.tenant,
+                reason=command.reason,
+            )
         await change_strays(self._database, subscription.id, "disabled")
         async with self._database.transaction() as connection:
             endpoints = await health.read(connection, [subscription.id])

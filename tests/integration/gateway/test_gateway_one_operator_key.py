@@ -40,7 +40,7 @@ async def test_a_key_is_rotated_and_then_ended_while_the_operator_stays(desk: De
     read = await until(lambda: answers(renewed, 200))
     before = await until(lambda: answers(other, 401))
     revoked = await admin.post(of(other.key, "revoke"), {"reason": "over"})
-    again = await admin.post(of(other.key, "revoke"), {"reason": "over"})
+    again = await admin.post(of(other.key, "revoke"), {"reason": "over already"})
     ended = await until(lambda: answers(renewed, 401))
 
     assert (rotated.data["name"], read) == (other.key.tenant, True)
@@ -58,6 +58,7 @@ async def test_a_key_is_rotated_and_then_ended_while_the_operator_stays(desk: De
     ] == [
         ("operators.rotate_key", other.key.tenant, "leaked"),
         ("operators.revoke_key", other.key.tenant, "over"),
+        ("operators.revoke_key", other.key.tenant, "over already"),
     ]
 
 

@@ -137,6 +137,31 @@ async def test_a_write_is_in_the_audit_with_operator_reason_request_and_address(
     assert "browser" not in entry, "a console alone says where a browser is"
 
 
+async def test_a_write_that_finds_nothing_to_change_is_in_the_audit_with_its_reason(
+    desk: Desk,
+) -> None:
+    admin, other = await desk.operator(), await desk.operator(Role.VIEWER)
+    key = (await desk.key()).subscription_key
+    operator = f"{OPERATORS}/{other.key.tenant}"
+    writes: list[tuple[str, dict[str, object]]] = [
+        (f"{operator}/role", {"role": "viewer", "reason": "is it already"}),
+        (f"{operator}/revoke", {"reason": "leaves"}),
+        (f"{operator}/revoke", {"reason": "has left"}),
+        (f"/operator/keys/{key}/scopes", {"reason": "has them already"}),
+        (f"/operator/keys/{key}/networks", {"reason": "is allowed from there"}),
+    ]
+
+    statuses = [(await admin.post(target, body)).status for target, body in writes]
+
+    entries = [
+        json.loads(row.entry)
+        for row in await desk.execute("SELECT entry FROM audit ORDER BY day, number")
+        if f"operator:{admin.key.tenant}" in row.entry
+    ]
+    assert statuses == [200] * len(writes)
+    assert [entry["reason"] for entry in entries] == [body["reason"] for _, body in writes]
+
+
 async def test_a_write_without_a_reason_is_refused(desk: Desk) -> None:
     admin = await desk.operator()
 

@@ -302,7 +302,7 @@ async def test_a_disabled_subscription_gets_nothing_until_its_owner_makes_it_act
     asked = {"subscription_id": subscription_id, "reason": REASON}
 
     disabled = await desk.operate(contract.DISABLE, **asked)
-    again = await desk.operate(contract.DISABLE, **asked)
+    again = await desk.operate(contract.DISABLE, **asked | {"reason": "Disabled already."})
     await desk.record()
     held = await desk.deliveries(subscription_id)
     active = await desk.ask(
@@ -314,8 +314,11 @@ async def test_a_disabled_subscription_gets_nothing_until_its_owner_makes_it_act
     assert [delivery["status"] for delivery in held] == ["held", "held"]
     assert active["status"] == "active"
     assert [delivery["status"] for delivery in released] == ["pending", "pending"]
-    [entry] = await audited(desk, subscription_id)
-    assert (entry["action"], entry["reason"]) == ("webhooks.disable", REASON)
+    entries = await audited(desk, subscription_id)
+    assert [(entry["action"], entry["reason"]) for entry in entries] == [
+        ("webhooks.disable", REASON),
+        ("webhooks.disable", "Disabled already."),
+    ]
     await desk.set_status(subscription_id, "unavailable")
     with pytest.raises(InvalidState):
         await desk.operate(contract.DISABLE, **asked)
