@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-from sqlalchemy import Text, any_, bindparam, func, literal, select, text, update
+from sqlalchemy import Text, any_, bindparam, func, literal, null, select, text, update
 
 from libs import tracing
 from libs.contracts.exact_json import encode
@@ -141,6 +141,9 @@ _GIVE_ORDER = (
     .where(table.c.command_id == bindparam("id"), table.c.ordering_key.is_(None))
     .values(ordering_key=bindparam("key"), sequence=text("DEFAULT"))
 )
+_LEAVE_ORDER = (
+    update(table).where(table.c.command_id == bindparam("id")).values(ordering_key=null())
+)
 _LOCK_ORDER = select(
     func.pg_advisory_xact_lock(func.hashtext("inbox"), func.hashtext(bindparam("key", type_=Text))),
     ENDED_WHEN_IDLE,
@@ -253,6 +256,14 @@ async def give_order(connection: AsyncConnection, command_id: UUID, ordering_key
     await lock_order(connection, ordering_key)
     given = await connection.execute(_GIVE_ORDER, {"id": command_id, "key": ordering_key})
     return given.rowcount == 1
+
+
+async def leave_order(connection: AsyncConnection, command_id: UUID) -> None:
+    """Take the ordering key from a command whose effect is made: later commands of the key do not wait for its end.
+
+    Called in the fenced transaction of the effect.
+    """
+    await connection.execute(_LEAVE_ORDER, {"id": command_id})
 
 
 async def lock_order(connection: AsyncConnection, ordering_key: str) -> None:

@@ -60,6 +60,13 @@ CONNECTIONS_PER_SLOT = 2
 rather than 115 microseconds of processor time.
 """
 
+_CHANGES = frozenset(
+    row.name
+    for pair in (table.UPDATE_SUBSCRIPTION, table.DELETE_SUBSCRIPTION, table.ROTATE_SECRET)
+    for row in pair
+)
+_RECOVERIES = frozenset(row.name for row in table.RECOVER_SUBSCRIPTION)
+
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
@@ -121,7 +128,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 broker,
                 database,
                 handlers.commands,
-                in_order_of_recovery,
+                in_order_of_subscription,
                 lease_seconds=settings.lease_seconds,
             )
         )
@@ -148,7 +155,7 @@ def operating_query_handlers(
             service,
             database,
             settings.message_sealer(),
-            ordering=in_order_of_recovery,
+            ordering=in_order_of_subscription,
             retention=timedelta(days=settings.retention_days),
             clock=clock,
         ),
@@ -188,17 +195,19 @@ def _warn_of_few_open_files(process: Process, connections: int) -> None:
         process.log.warning("few_open_files", possible=possible, wanted=wanted)
 
 
-async def in_order_of_recovery(_: AsyncConnection, command: Arriving) -> str | None:
-    """Recoveries of one subscription go one after another: they are long, and each would wait on a connection for the
-    lock on the subscription's row.
+async def in_order_of_subscription(_: AsyncConnection, command: Arriving) -> str | None:
+    """Changes of one subscription are made in the order in which they were accepted, so that one that is driven again
+    undoes no later one. Recoveries go one after another: they are long, and each would wait on a connection for the
+    lock on the subscription's row. No change waits for a recovery.
 
-    Other commands do not wait for one another: that lock orders the changes of a subscription. The key contains the
-    principal, so that another one that names the subscription neither waits for its recoveries nor delays them.
+    Other commands do not wait. The keys contain the principal, so that another one that names the subscription neither
+    waits for its commands nor delays them.
     """
-    if command.operation not in {row.name for row in table.RECOVER_SUBSCRIPTION}:
+    if command.operation not in _CHANGES | _RECOVERIES:
         return None
     principal, subscription_id = command.principal, parse_id(command.body["subscription_id"])
-    return f"{principal.tenant}/{principal.customer_id or ''}/{subscription_id}"
+    key = f"{principal.tenant}/{principal.customer_id or ''}/{subscription_id}"
+    return key if command.operation in _RECOVERIES else f"{key}/changes"
 
 
 class Handlers:

@@ -62,7 +62,7 @@ from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
 from services.payments import replaying as payments
 from services.webhook_dispatcher import replaying as webhook_dispatcher
-from services.webhook_dispatcher.app import in_order_of_recovery
+from services.webhook_dispatcher.app import in_order_of_subscription
 from tests.support.answered_operators import AnsweredOperators, HandlersOf
 from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
@@ -176,7 +176,7 @@ def handlers(environment: Environment) -> dict[str, HandlersOf]:
             service,
             database,
             sealer_of(secrets, service),
-            ordering=in_order_of_recovery,
+            ordering=in_order_of_subscription,
             retention=timedelta(days=30),
             clock=lambda: datetime.now(UTC),
         )

@@ -27,6 +27,7 @@ from libs.contracts.webhooks import (
 )
 from libs.handling.bulkhead import Bulkhead, Turn
 from libs.handling.commands import Drive
+from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.batches import Batches
@@ -137,9 +138,12 @@ class SubscriptionCommands:
                 connection, drive.principal, command.subscription_id, for_change=True
             )
             updated = await save(connection, record, _changed(record, sent))
+            # Its deliveries may be millions: a later change does not wait until they have followed.
+            await inbox_acceptance.leave_order(connection, drive.command_id)
             return _Updated(subscription=subscription_view(updated), before=record.status.value)
 
         done = known or await self._outcomes.change(drive, _Updated, change)
+        drive.made_due()
         subscription_id = UUID(done.subscription.subscription_id)
         try:
             match done.before, done.subscription.status:
@@ -160,9 +164,11 @@ class SubscriptionCommands:
             )
             await recording.lock_positions(connection)
             await subscriptions.delete(connection, record.id)
+            await inbox_acceptance.leave_order(connection, drive.command_id)
             return _Deleted(subscription_id=str(record.id))
 
         deleted = await self._outcomes.change(drive, _Deleted, delete)
+        drive.made_due()
         await self._change_strays(drive, UUID(deleted.subscription_id), "deleted")
         self._wake()
         return Result()

@@ -1,4 +1,4 @@
-"""Recoveries: which wait for one another, and how those of a tenant take turns."""
+"""Which commands of a subscription wait for one another, and how recoveries of a tenant take turns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from libs.contracts import webhook_operations as table
 from libs.contracts.errors import OutcomePending
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
+from libs.contracts.webhook_operations import FamilyPair
 from libs.contracts.webhooks import RecoverSubscription
 from libs.handling.acceptance import Arriving
-from services.webhook_dispatcher.app import in_order_of_recovery
+from services.webhook_dispatcher.app import in_order_of_subscription
 from services.webhook_dispatcher.handlers.batches import (
     BATCHES_AT_ONCE,
     BATCHES_OF_TENANT_AT_ONCE,
@@ -77,10 +78,14 @@ def customer(tenant: str, customer_id: str) -> Principal:
     return Principal(tenant, "Tenant", Family.CUSTOMER, "sub_test", customer_id)
 
 
-async def ordering_key(principal: Principal, subscription_id: str) -> str | None:
-    operation = table.RECOVER_SUBSCRIPTION.of(principal.family).name
+async def ordering_key(
+    principal: Principal, subscription_id: str, pair: FamilyPair = table.RECOVER_SUBSCRIPTION
+) -> str | None:
+    operation = pair.of(principal.family).name
     body = {"subscription_id": subscription_id}
-    return await in_order_of_recovery(MagicMock(), Arriving(uuid4(), operation, principal, body))
+    return await in_order_of_subscription(
+        MagicMock(), Arriving(uuid4(), operation, principal, body)
+    )
 
 
 async def test_a_recovery_waits_for_those_of_the_same_subscription_and_subscriber_alone() -> None:
@@ -96,6 +101,24 @@ async def test_a_recovery_waits_for_those_of_the_same_subscription_and_subscribe
     assert len(set(keys)) == 4 * len(subscriptions)
     assert None not in keys
     assert await ordering_key(ada, subscriptions[0].upper()) == keys[0]
+
+
+async def test_changes_of_a_subscription_wait_for_one_another_and_for_no_recovery() -> None:
+    ada, bea = customer("anvil", str(uuid4())), customer("anvil", str(uuid4()))
+    one, other = str(uuid4()), str(uuid4())
+    changes = (table.UPDATE_SUBSCRIPTION, table.DELETE_SUBSCRIPTION, table.ROTATE_SECRET)
+
+    keys = {await ordering_key(ada, one, pair) for pair in changes}
+
+    assert len(keys) == 1
+    assert keys.isdisjoint(
+        {
+            None,
+            await ordering_key(ada, one),
+            await ordering_key(ada, other, table.UPDATE_SUBSCRIPTION),
+            await ordering_key(bea, one, table.UPDATE_SUBSCRIPTION),
+        }
+    )
 
 
 async def test_recoveries_of_a_tenant_leave_connections_to_others() -> None:

@@ -19,6 +19,7 @@ from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.keys import storage_of
 from tests.support.pace import pace
 from tests.support.stack import READY_SECONDS, STOP_SECONDS
+from tests.support.waiting import eventually
 from tests.support.waits import leases_end
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -122,6 +123,58 @@ async def test_a_disabled_subscription_has_everything_held(dying: Desk) -> None:
 
     assert changed["status"] == "disabled"
     assert [found["status"] for found in await dying.deliveries(subscription_id)] == ["held"]
+
+
+async def test_a_change_that_is_driven_late_does_not_undo_one_that_was_accepted_later(
+    dying: Desk,
+) -> None:
+    desk, service = dying, dying.stack.services["webhook_dispatcher"]
+    asked = {"subscription_id": await desk.subscribe()}
+    early_id, late_id = uuid.uuid4(), uuid.uuid4()
+
+    async def is_accepted() -> bool:
+        return bool(await desk.rows("SELECT 1 FROM inbox WHERE command_id = $1", late_id))
+
+    await service.stop()
+    service.spawn(BANKSIDE_CRASH_AT="webhook_dispatcher.driving")
+    await service.ready()
+    async with asyncio.TaskGroup() as group:
+        early = group.create_task(
+            desk.ask(
+                table.UPDATE_SUBSCRIPTION,
+                desk.customer,
+                command_id=str(early_id),
+                status="disabled",
+                **asked,
+            )
+        )
+        await service.ended()
+        await _lease_ends_in(desk, early_id, "500 s")
+        await service.start()
+        late = group.create_task(
+            desk.ask(
+                table.UPDATE_SUBSCRIPTION,
+                desk.customer,
+                command_id=str(late_id),
+                status="active",
+                description="mended",
+                **asked,
+            )
+        )
+        await eventually("the later one is accepted", is_accepted)
+        await _lease_ends_in(desk, early_id, "0 s")
+
+    assert early.result()["status"] == "disabled"
+    assert (late.result()["status"], late.result()["description"]) == ("active", "mended")
+    assert await desk.ask(table.GET_SUBSCRIPTION, desk.customer, **asked) == late.result()
+
+
+async def _lease_ends_in(desk: Desk, command_id: uuid.UUID, interval: str) -> None:
+    """The lease of a process that died, on a command."""
+    await desk.database.execute(
+        "UPDATE inbox SET lease_until = clock_timestamp() + $2::text::interval WHERE command_id = $1",
+        *(command_id, interval),
+    )
 
 
 async def test_a_recovery_counts_all_that_it_scheduled(dying: Desk) -> None:

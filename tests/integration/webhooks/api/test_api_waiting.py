@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import asyncpg
 import pytest
@@ -23,20 +24,19 @@ MANY = 40
 """More than the dispatcher has connections."""
 PROMPT_SECONDS = 8.0
 """Shorter than a statement may wait for a lock."""
+LOCK_SUBSCRIPTIONS = "SELECT 1 FROM subscription WHERE id = ANY($1) FOR UPDATE"
+LOCK_DELIVERIES = "SELECT 1 FROM delivery WHERE id = ANY($1) FOR UPDATE"
 
 
 @asynccontextmanager
-async def locked(desk: Desk, *subscription_ids: str) -> AsyncIterator[None]:
-    """Changes of the subscriptions wait, during the body."""
+async def locked(desk: Desk, *ids: str, lock: str = LOCK_SUBSCRIPTIONS) -> AsyncIterator[None]:
+    """Changes of the subscriptions, or of the deliveries, wait during the body."""
     url = desk.stack.environment.database_urls["webhook_dispatcher"]
     connection = await asyncpg.connect(url)
     try:
         async with connection.transaction():
             await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-            await connection.execute(
-                "SELECT 1 FROM subscription WHERE id = ANY($1) FOR UPDATE",
-                [uuid.UUID(subscription_id) for subscription_id in subscription_ids],
-            )
+            await connection.execute(lock, [uuid.UUID(one) for one in ids])
             yield
     finally:
         await connection.close()
@@ -147,3 +147,31 @@ async def test_recoveries_of_a_tenants_many_subscriptions_leave_connections_to_o
 
     assert waiting <= BATCHES_OF_TENANT_AT_ONCE
     assert [task.result() for task in asked] == [{"scheduled": 0}] * MANY
+
+
+async def test_a_change_does_not_wait_until_deliveries_have_followed_an_earlier_one(
+    desk: Desk,
+) -> None:
+    subscription_id = await desk.subscribe()
+    delivery_id = await desk.delivery_of(await desk.record(), subscription_id)
+
+    def change(**values: str) -> Coroutine[Any, Any, Any]:
+        return desk.ask(
+            table.UPDATE_SUBSCRIPTION, desk.customer, subscription_id=subscription_id, **values
+        )
+
+    async def is_active() -> bool:
+        asked = {"subscription_id": subscription_id}
+        found = await desk.ask(table.GET_SUBSCRIPTION, desk.customer, **asked)
+        return bool(found["status"] == "active")
+
+    await change(status="disabled")
+    async with asyncio.TaskGroup() as group, locked(desk, delivery_id, lock=LOCK_DELIVERIES):
+        earlier = group.create_task(change(status="active"))
+        await eventually("it has made its change", is_active)
+        later = await change(description="mended")
+        is_done = earlier.done()
+
+    assert not is_done
+    assert (later["status"], later["description"]) == ("active", "mended")
+    assert [one["status"] for one in await desk.deliveries(subscription_id)] == ["pending"]
