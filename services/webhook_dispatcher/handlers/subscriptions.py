@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -150,7 +151,8 @@ class SubscriptionCommands:
                 case "active", SubscriptionStatus.DISABLED:
                     await self._change_strays(drive, subscription_id, "disabled")
                 case "disabled", SubscriptionStatus.ACTIVE:
-                    await self._change_strays(drive, subscription_id, "active")
+                    active_since = done.subscription.updated_at
+                    await self._change_strays(drive, subscription_id, "active", active_since)
                 case _:
                     pass
         finally:
@@ -179,11 +181,15 @@ class SubscriptionCommands:
             await self._callback_urls.check(callback_url)
 
     async def _change_strays(
-        self, drive: Drive, subscription_id: UUID, status: strays.Status
+        self,
+        drive: Drive,
+        subscription_id: UUID,
+        status: strays.Status,
+        active_since: datetime | None = None,
     ) -> None:
         """As `change_strays`. Raises OutcomePending also where many others of the tenant are being changed."""
         async with self._batches.place(drive.principal.tenant) as turn:
-            await change_strays(drive.database, subscription_id, status, turn)
+            await change_strays(drive.database, subscription_id, status, turn, active_since)
 
 
 class SubscriptionQueries:
@@ -274,6 +280,7 @@ async def change_strays(
     subscription_id: UUID,
     status: strays.Status,
     turn: Turn = nullcontext,
+    active_since: datetime | None = None,
 ) -> None:
     """Have the deliveries follow the new status, for as long as the subscription has it.
 
@@ -281,13 +288,16 @@ async def change_strays(
 
     Args:
         turn: entered for each batch, before its connection is taken.
+        active_since: when it became active. What is held since it was unavailable after that stays held.
 
     Raises OutcomePending: held ones of an active subscription stay locked. Of other statuses upkeep changes the rest.
     """
     pauses = 0
     while pauses <= MOST_PAUSES:
         async with turn(), database.transaction() as connection:
-            changed = await strays.change(connection, subscription_id, status, STRAYS_AT_ONCE)
+            changed = await strays.change(
+                connection, subscription_id, status, STRAYS_AT_ONCE, active_since
+            )
             if changed is None:
                 return
             if changed == STRAYS_AT_ONCE:

@@ -7,10 +7,13 @@
 | deleted | all | removed |
 
 They may be millions, so they are changed in batches, each in a transaction in which the subscription keeps its status.
+
+Those of a subscription that was unavailable and became active are no strays: they stay held until `recover`.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -26,12 +29,14 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    true,
     union_all,
     update,
 )
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.repository.index_plans import BY_INDEX
 from services.webhook_dispatcher.tables import (
     DELETED,
@@ -97,7 +102,13 @@ _RULES: dict[Status, tuple[_Rule, ...]] = {
 }
 _KEEP_STATUS = (
     select(subscription.c.id)
-    .where(subscription.c.id == bindparam("id"), subscription.c.status == bindparam("status"))
+    .where(
+        subscription.c.id == bindparam("id"),
+        subscription.c.status == bindparam("status"),
+        func.coalesce(
+            subscription.c.unavailable_at <= bindparam("active_since", type_=INSTANT), true()
+        ),
+    )
     .with_for_update(read=True)
 )
 _OF_SUBSCRIPTION = delivery.c.subscription_id == subscription.c.id
@@ -115,12 +126,18 @@ _SUBSCRIPTIONS = union_all(
 
 
 async def change(
-    connection: AsyncConnection, subscription_id: UUID, status: Status, most: int
+    connection: AsyncConnection,
+    subscription_id: UUID,
+    status: Status,
+    most: int,
+    active_since: datetime | None = None,
 ) -> int | None:
     """Change up to `most` strays, and keep the status of the subscription until the transaction ends. Returns how many
-    were changed, None when the subscription has another status.
+    were changed, None when the subscription has another status, or was unavailable after `active_since`.
     """
-    kept = await connection.execute(_KEEP_STATUS, {"id": subscription_id, "status": status})
+    kept = await connection.execute(
+        _KEEP_STATUS, {"id": subscription_id, "status": status, "active_since": active_since}
+    )
     if kept.first() is None:
         return None
     await connection.execute(BY_INDEX)

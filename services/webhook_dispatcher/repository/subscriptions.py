@@ -104,6 +104,10 @@ _ROTATE = _TOUCH.values(
 ).returning(*RECORD)
 _NEXT_SEQUENCE = _CHANGE.values(sequence=table.c.sequence + 1).returning(table.c.sequence)
 _NEXT_GENERATION = _CHANGE.values(generation=table.c.generation + 1)
+# Later than each earlier change, however the clocks differ: a change to active releases what was held before it alone.
+_UNAVAILABLE_AT = func.greatest(
+    table.c.updated_at + timedelta(microseconds=1), bindparam("now", type_=INSTANT)
+)
 _MAKE_UNAVAILABLE = (
     _CHANGE.where(
         table.c.status == ACTIVE, table.c.generation == bindparam("generation_of_endpoint")
@@ -111,8 +115,8 @@ _MAKE_UNAVAILABLE = (
     .values(
         status=SubscriptionStatus.UNAVAILABLE.value,
         sequence=table.c.sequence + 1,
-        updated_at=func.greatest(table.c.updated_at, bindparam("now", type_=INSTANT)),
-        unavailable_at=bindparam("now", type_=INSTANT),
+        updated_at=_UNAVAILABLE_AT,
+        unavailable_at=_UNAVAILABLE_AT,
     )
     .returning(*RECORD)
 )

@@ -204,7 +204,9 @@ class Desk:
     async def set_status(self, subscription_id: str, status: str) -> None:
         """As the engine would."""
         await self.database.execute(
-            "UPDATE subscription SET status = $2 WHERE id = $1", uuid.UUID(subscription_id), status
+            "UPDATE subscription SET status = $2, unavailable_at = CASE WHEN $2 = 'unavailable' THEN clock_timestamp()"
+            " ELSE unavailable_at END WHERE id = $1",
+            *(uuid.UUID(subscription_id), status),
         )
 
     async def deliveries(self, subscription_id: str, **asked: Any) -> Any:

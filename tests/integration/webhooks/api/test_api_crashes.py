@@ -169,6 +169,31 @@ async def test_a_change_that_is_driven_late_does_not_undo_one_that_was_accepted_
     assert await desk.ask(table.GET_SUBSCRIPTION, desk.customer, **asked) == late.result()
 
 
+async def test_a_change_to_active_that_is_driven_again_leaves_what_is_held_since_it_was_unavailable(
+    dying: Desk,
+) -> None:
+    desk, service = dying, dying.stack.services["webhook_dispatcher"]
+    asked = {"subscription_id": await desk.subscribe()}
+    active = {**asked, "status": "active"}
+    await desk.ask(table.UPDATE_SUBSCRIPTION, desk.customer, **asked, status="disabled")
+
+    await service.stop()
+    service.spawn(BANKSIDE_CRASH_AT=CHANGED)
+    await service.ready()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(desk.ask(table.UPDATE_SUBSCRIPTION, desk.customer, **active))
+        await service.ended()
+        # As another process, whose attempt was answered 410.
+        await desk.set_status(asked["subscription_id"], "unavailable")
+        held = await desk.record()
+        await desk.set_status(asked["subscription_id"], "active")
+        await leases_end(desk.stack.environment, "webhook_dispatcher")
+        await service.start()
+
+    (delivery,) = await desk.deliveries(asked["subscription_id"])
+    assert (delivery["event_id"], delivery["status"]) == (held, "held")
+
+
 async def _lease_ends_in(desk: Desk, command_id: uuid.UUID, interval: str) -> None:
     """The lease of a process that died, on a command."""
     await desk.database.execute(
