@@ -23,6 +23,8 @@ from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.health import (
     FAILED_EVENTS,
+    FAILED_OVER,
+    NO_SUCCESS,
     may_become_unavailable,
     overdue_before,
     should_become_unavailable,
@@ -39,6 +41,9 @@ from services.webhook_dispatcher.views import subscription_event
 BATCH = 5000
 LOOK_SECONDS = 60.0
 """The least time between two looks at the same endpoint."""
+QUIET_AT_ONCE = 4000
+"""How many endpoints are looked at without an attempt, each time: a million within some hours."""
+_BEFORE_ALL = UUID(int=0)
 
 
 class Unavailability:
@@ -62,6 +67,7 @@ class Unavailability:
         self._clock = clock
         self._wake = wake
         self._suspects: set[UUID] = set()
+        self._looked_until = _BEFORE_ALL
         self._any_suspect = asyncio.Event()
         self._any_strays = asyncio.Event()
         self._log = structlog.get_logger("webhooks")
@@ -84,6 +90,25 @@ class Unavailability:
             await self._any_suspect.wait()
             await self._look()
             await asyncio.sleep(LOOK_SECONDS)
+
+    async def suspect_quiet(self) -> None:
+        """Have the next endpoints looked at that have failed for days, those without a further attempt included: an
+        event may have been the last one before the five days, or the day between failed events, were over.
+        """
+        now = self._clock()
+        async with self._database.driver() as connection:
+            failed, looked_until = await endpoints.failed(
+                connection,
+                self._looked_until,
+                failed_events=FAILED_EVENTS,
+                failing_before=now - FAILED_OVER,
+                succeeded_before=now - NO_SUCCESS,
+                most=QUIET_AT_ONCE,
+            )
+        self._looked_until = looked_until or _BEFORE_ALL
+        if failed:
+            self._suspects.update(failed)
+            self._any_suspect.set()
 
     async def _look(self) -> None:
         suspects, self._suspects = self._suspects, set()

@@ -1,4 +1,6 @@
-"""Periodic tasks: releasing expired leases; making partitions ahead of time, and dropping old ones."""
+"""Periodic tasks: releasing expired leases; making partitions ahead of time, and dropping old ones; finding endpoints
+that have failed for days and get no further attempt.
+"""
 
 from __future__ import annotations
 
@@ -87,6 +89,7 @@ class Upkeep:
         async with leadership(self._database, LEASE) as term:
             await self.make_ahead()
             await self._retention.drop(term)
+            await self._unavailability.suspect_quiet()
             # The last: of millions of deliveries it takes minutes.
             await self._unavailability.change_strays()
 

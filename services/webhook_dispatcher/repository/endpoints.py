@@ -41,6 +41,18 @@ _SAVE = """
             failing_since, failed_events, state_since, last_failure_at, last_failure_status, last_failure_error)
     WHERE e.subscription_id = v.subscription_id
     """
+# By the primary key, page by page: an index on `failed_events` would be written with each event that fails for good.
+_FAILED = """
+    WITH page AS (
+        SELECT subscription_id, failing_since, failed_events, last_success_at, reset_at FROM endpoint
+        WHERE subscription_id > $1 ORDER BY subscription_id LIMIT $2
+    )
+    SELECT
+        ARRAY(SELECT s.id FROM page p JOIN subscription s ON s.id = p.subscription_id
+            WHERE p.failed_events >= $3 AND p.failing_since <= $4 AND s.status = 'active'
+                AND coalesce(p.last_success_at, greatest(s.created_at, p.reset_at)) <= $5) AS failed,
+        (SELECT subscription_id FROM page ORDER BY subscription_id OFFSET $2 - 1) AS looked_until
+    """
 _OVERDUE = (
     select(delivery.c.id)
     .where(
@@ -133,6 +145,24 @@ async def lock(connection: asyncpg.Connection, ids: Collection[UUID]) -> dict[UU
     out.
     """
     return _by_id(await connection.fetch(_LOCK, list(ids)))
+
+
+async def failed(
+    connection: asyncpg.Connection,
+    after: UUID,
+    *,
+    failed_events: int,
+    failing_before: datetime,
+    succeeded_before: datetime,
+    most: int,
+) -> tuple[list[UUID], UUID | None]:
+    """Of the next `most` endpoints, by id: the active subscriptions of those that have so many failed events, the first
+    one before `failing_before`, and the last success before `succeeded_before`; and the last id, None at the end.
+    """
+    row = await connection.fetchrow(
+        _FAILED, after, most, failed_events, failing_before, succeeded_before
+    )
+    return row["failed"], row["looked_until"]
 
 
 async def save(connection: asyncpg.Connection, healths: Mapping[UUID, Health]) -> None:

@@ -165,6 +165,32 @@ async def test_a_success_that_is_recorded_after_the_look_keeps_the_subscription_
     assert await rig.status(subscription) == "active"
 
 
+async def test_endpoints_that_get_no_attempts_are_looked_at_page_by_page(rig: Rig) -> None:
+    first, dead, last = sorted([await rig.subscribe(path) for path in ("/a", "/b", "/c")])
+    now = rig.clock()
+    await rig.change(
+        "UPDATE endpoint SET last_success_at = :at, failing_since = :at, failed_events = 10"
+        " WHERE subscription_id = :id",
+        at=now - NO_SUCCESS,
+        id=dead,
+    )
+
+    async def failed_after(after: UUID) -> tuple[list[UUID], UUID | None]:
+        async with rig.database.driver() as connection:
+            return await endpoints.failed(
+                connection,
+                after,
+                failed_events=10,
+                failing_before=now - timedelta(hours=24),
+                succeeded_before=now - NO_SUCCESS,
+                most=2,
+            )
+
+    assert await failed_after(UUID(int=0)) == ([dead], dead)
+    assert await failed_after(first) == ([dead], last)
+    assert await failed_after(dead) == ([], None)
+
+
 async def add_deliveries(rig: Rig, subscription_id: UUID, state: str, count: int) -> None:
     await rig.change(
         "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,"

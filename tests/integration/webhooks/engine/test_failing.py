@@ -13,6 +13,7 @@ import pytest
 
 from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.attempts import NOT_TRIED_SECONDS
+from services.webhook_dispatcher.engine.health import FAILED_EVENTS
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, DeliverySettings
 from services.webhook_dispatcher.handlers.subscriptions import change_strays
 from services.webhook_dispatcher.ports import Attempt, AttemptOutcome, Post
@@ -374,6 +375,23 @@ async def test_the_subscription_of_an_endpoint_that_has_failed_for_days_becomes_
     assert (told.resource_id, told.sequence) == (str(subscription), 1)
     assert news.event_id == f"evt_{told.id}"
     assert [row.state for row in await rig.deliveries(subscription)] == ["held"]
+
+
+async def test_a_failing_endpoint_that_gets_no_further_event_becomes_unavailable(rig: Rig) -> None:
+    subscription = await rig.subscribe("/failing")
+    await rig.subscribe("/other", event_type="webhook_subscription")
+    rig.receiver.statuses["/failing"] = 500
+    settings = DeliverySettings(retry_seconds=())
+    async with rig.engine(settings) as publisher:
+        await publisher.publish([an_event(n) for n in range(FAILED_EVENTS)])
+        await eventually("all failed", lambda: attempted(rig, subscription, FAILED_EVENTS))
+
+    rig.clock.advance(days=6)
+    async with rig.engine(settings):
+        await eventually("unavailable", lambda: has_status(rig, subscription, "unavailable"))
+        await eventually("the event", lambda: received_at(rig, "/other", 1))
+
+    assert len(await rig.attempts(subscription)) == FAILED_EVENTS
 
 
 async def test_a_failing_endpoint_that_still_succeeds_now_and_then_stays_active(rig: Rig) -> None:
