@@ -13,6 +13,7 @@ Those of a subscription that was unavailable and became active are no strays: th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
@@ -52,10 +53,11 @@ Status = Literal["active", "disabled", "unavailable", "deleted"]
 
 
 class _Rule(NamedTuple):
-    """Of one kind of strays, which an index finds: those that were changed are not walked over again.
+    """Of one kind of strays, found by an index that has no others: those that were changed are not walked over again.
 
-    `change` runs with `BY_INDEX`: where strays are a good part of the table, the planner would read the table from its
-    beginning.
+    Both statements run with `BY_INDEX`, in an order that this index alone has. The planner would choose another index
+    where this one has more pages than rows, as after a large backlog, or read the table from its beginning where strays
+    are a good part of it.
     """
 
     any_left: Select[Any]
@@ -63,29 +65,34 @@ class _Rule(NamedTuple):
 
 
 def _rule(
-    change: Update | Delete,
-    *is_stray: ColumnElement[bool],
-    in_order_of: ColumnElement[Any] | None = None,
+    change: Update | Delete, *is_stray: ColumnElement[bool], in_order_of: Sequence[Any]
 ) -> _Rule:
-    strays = select(delivery.c.id).where(
-        delivery.c.subscription_id == bindparam("of_subscription"), *is_stray
-    )
+    strays = select(delivery.c.id).where(_OF_ONE, *is_stray).order_by(*in_order_of)
     # Locked rows are passed over, since waiting for them could be a deadlock: statements that wait for several rows
     # lock them in order of their ids, and this one finds its rows in another.
-    some = strays.order_by(in_order_of).limit(bindparam("most")).with_for_update(skip_locked=True)
+    some = strays.limit(bindparam("most")).with_for_update(skip_locked=True)
     return _Rule(strays.limit(1), change.where(is_chosen(delivery.c.id, some)))
 
 
+# Of one subscription. With equality, `delivery_of_subscription`, read backwards, would have the order of
+# `delivery_held`.
+_OF_ONE = delivery.c.subscription_id.between(
+    bindparam("of_subscription"), bindparam("of_subscription")
+)
 _HOLDING = update(delivery).values(state="held", held_at=func.clock_timestamp())
 _HOLD = (
-    # In the order of the index on due deliveries: that on events has them, too, among those of all subscriptions.
     _rule(
         _HOLDING,
         delivery.c.state == PENDING,
         delivery.c.claim.is_(None),
-        in_order_of=delivery.c.due_at,
+        in_order_of=(delivery.c.subscription_id, delivery.c.due_at),
     ),
-    _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_not(None)),
+    _rule(
+        _HOLDING,
+        delivery.c.state == PENDING,
+        delivery.c.claim.is_not(None),
+        in_order_of=(delivery.c.lease_until,),
+    ),
 )
 _RELEASING = update(delivery).values(
     state="pending",
@@ -95,10 +102,18 @@ _RELEASING = update(delivery).values(
     schedule_from=delivery.c.attempts_made,
 )
 _RULES: dict[Status, tuple[_Rule, ...]] = {
-    "active": (_rule(_RELEASING, delivery.c.state == HELD),),
+    "active": (
+        _rule(
+            _RELEASING,
+            delivery.c.state == HELD,
+            in_order_of=(delivery.c.subscription_id, delivery.c.id),
+        ),
+    ),
     "disabled": _HOLD,
     "unavailable": _HOLD,
-    "deleted": (_rule(delete(delivery)),),
+    "deleted": (
+        _rule(delete(delivery), in_order_of=(delivery.c.subscription_id, delivery.c.id.desc())),
+    ),
 }
 _KEEP_STATUS = (
     select(subscription.c.id)

@@ -75,24 +75,45 @@ async def made(rig: Rig, subscription_id: UUID, attempts: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("status", "index"),
-    [("active", "delivery_held"), ("disabled", "delivery_due"), ("unavailable", "delivery_due")],
+    ("status", "indexes"),
+    [("active", ["delivery_held"]), ("unavailable", ["delivery_due", "delivery_leased"])],
+)
+@pytest.mark.parametrize(
+    "known_to_planner", ["nothing", "all", "an index with more pages than rows"]
 )
 async def test_strays_are_found_by_an_index_that_has_no_others(
-    rig: Rig, status: strays.Status, index: str
+    rig: Rig, status: strays.Status, indexes: list[str], known_to_planner: str
 ) -> None:
     subscription = await rig.subscribe("/a", status=status)
-    others = "pending" if status == "active" else "held"
-    await add_deliveries(rig, subscription, others, 20_000)
+    owner = await asyncpg.connect(rig.environment.database_urls["webhook_dispatcher_owner"])
+    await owner.execute("TRUNCATE delivery")
+    is_stray, is_none = ("held", "pending") if status == "active" else ("pending", "held")
+    if known_to_planner == "an index with more pages than rows":
+        await add_deliveries(rig, None, is_stray, 5000)
+        await add_deliveries(rig, None, is_none, 5000)
+        await owner.execute(
+            "DELETE FROM delivery WHERE state = $1 AND id > (SELECT id FROM delivery WHERE state = $1"
+            " ORDER BY id OFFSET 5 LIMIT 1)",
+            is_stray,
+        )
+        await owner.execute("VACUUM (ANALYZE) delivery")
+    await add_deliveries(rig, subscription, is_none, 5000)
+    if known_to_planner == "all":
+        await owner.execute("ANALYZE delivery")
+    await owner.close()
     scans = text("SELECT pg_stat_get_xact_numscans(CAST(:index AS regclass))")
 
     async with rig.database.transaction() as connection:
-        await connection.execute(text("SET LOCAL enable_seqscan = off"))
         assert await strays.change(connection, subscription, status, 10) == 0
         assert not await strays.any_left(connection, subscription, status)
-        found = (await connection.execute(scans, {"index": index})).scalar_one()
+        found = [
+            (await connection.execute(scans, {"index": index})).scalar_one() for index in indexes
+        ]
+        of_all = (
+            await connection.execute(scans, {"index": "delivery_of_subscription"})
+        ).scalar_one()
 
-    assert found == 2
+    assert (found, of_all) == ([2] * len(indexes), 0)
 
 
 async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
@@ -191,11 +212,13 @@ async def test_endpoints_that_get_no_attempts_are_looked_at_page_by_page(rig: Ri
     assert await failed_after(dead) == ([], None)
 
 
-async def add_deliveries(rig: Rig, subscription_id: UUID, state: str, count: int) -> None:
+async def add_deliveries(rig: Rig, subscription_id: UUID | None, state: str, count: int) -> None:
+    """Of one subscription, or each of another one."""
     await rig.change(
         "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,"
-        " created_at) SELECT gen_random_uuid(), :id, 't_1', current_date, gen_random_uuid(), 'person.updated',"
-        " :state, CASE WHEN :state = 'held' THEN now() END, now(), now() FROM generate_series(1, :count)",
+        " created_at) SELECT gen_random_uuid(), coalesce(:id, gen_random_uuid()), 't_1', current_date,"
+        " gen_random_uuid(), 'person.updated', :state, CASE WHEN :state = 'held' THEN now() END, now(), now()"
+        " FROM generate_series(1, :count)",
         id=subscription_id,
         state=state,
         count=count,
