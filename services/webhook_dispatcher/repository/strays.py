@@ -129,11 +129,17 @@ _KEEP_STATUS = (
 _OF_SUBSCRIPTION = delivery.c.subscription_id == subscription.c.id
 # Those in flight of a disabled or unavailable subscription are not looked for, since only the others have an index:
 # they end soon, or are found the next time.
+_first_pending = (
+    select(delivery.c.id)
+    .where(_OF_SUBSCRIPTION, delivery.c.state == PENDING, delivery.c.claim.is_(None))
+    .order_by(delivery.c.due_at)
+    .limit(1)
+    .lateral("first_pending")
+)
 _SUBSCRIPTIONS = union_all(
-    select(subscription.c.id, subscription.c.status).where(
-        or_(subscription.c.status == UNAVAILABLE, subscription.c.status == DISABLED),
-        exists().where(_OF_SUBSCRIPTION, delivery.c.state == PENDING, delivery.c.claim.is_(None)),
-    ),
+    select(subscription.c.id, subscription.c.status)
+    .select_from(subscription.join(_first_pending, true()))
+    .where(or_(subscription.c.status == UNAVAILABLE, subscription.c.status == DISABLED)),
     select(subscription.c.id, subscription.c.status).where(
         subscription.c.status == DELETED, exists().where(_OF_SUBSCRIPTION)
     ),
@@ -176,5 +182,6 @@ async def any_left(connection: AsyncConnection, subscription_id: UUID, status: S
 
 async def subscriptions(connection: AsyncConnection) -> list[tuple[UUID, Status]]:
     """Disabled, unavailable and deleted subscriptions that have strays, as after a process died while changing them."""
+    await connection.execute(BY_INDEX)
     found = await connection.execute(_SUBSCRIPTIONS)
     return [(row.id, row.status) for row in found]

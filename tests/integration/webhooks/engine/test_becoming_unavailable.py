@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -74,6 +75,39 @@ async def made(rig: Rig, subscription_id: UUID, attempts: int) -> bool:
     return len(await rig.attempts(subscription_id)) == attempts
 
 
+SCANS = text("SELECT pg_stat_get_xact_numscans(CAST(:index AS regclass))")
+OF_ALL = "delivery_of_subscription"
+
+
+async def scans(connection: AsyncConnection, *indexes: str) -> list[int]:
+    return [
+        int((await connection.execute(SCANS, {"index": index})).scalar_one()) for index in indexes
+    ]
+
+
+@asynccontextmanager
+async def planning(rig: Rig) -> AsyncIterator[asyncpg.Connection]:
+    """A connection that may say what the planner knows of deliveries, of which there are none."""
+    owner = await asyncpg.connect(rig.environment.database_urls["webhook_dispatcher_owner"])
+    try:
+        await owner.execute("TRUNCATE delivery")
+        yield owner
+    finally:
+        await owner.close()
+
+
+async def empty_an_index(rig: Rig, owner: asyncpg.Connection, state: str) -> None:
+    """As after a large backlog of many subscriptions: the index of those in this state has more pages than rows."""
+    for each in ("pending", "held"):
+        await add_deliveries(rig, None, each, 5000)
+    await owner.execute(
+        "DELETE FROM delivery WHERE state = $1 AND id > (SELECT id FROM delivery WHERE state = $1"
+        " ORDER BY id OFFSET 5 LIMIT 1)",
+        state,
+    )
+    await owner.execute("VACUUM (ANALYZE) delivery")
+
+
 @pytest.mark.parametrize(
     ("status", "indexes"),
     [("active", ["delivery_held"]), ("unavailable", ["delivery_due", "delivery_leased"])],
@@ -85,35 +119,35 @@ async def test_strays_are_found_by_an_index_that_has_no_others(
     rig: Rig, status: strays.Status, indexes: list[str], known_to_planner: str
 ) -> None:
     subscription = await rig.subscribe("/a", status=status)
-    owner = await asyncpg.connect(rig.environment.database_urls["webhook_dispatcher_owner"])
-    await owner.execute("TRUNCATE delivery")
     is_stray, is_none = ("held", "pending") if status == "active" else ("pending", "held")
-    if known_to_planner == "an index with more pages than rows":
-        await add_deliveries(rig, None, is_stray, 5000)
-        await add_deliveries(rig, None, is_none, 5000)
-        await owner.execute(
-            "DELETE FROM delivery WHERE state = $1 AND id > (SELECT id FROM delivery WHERE state = $1"
-            " ORDER BY id OFFSET 5 LIMIT 1)",
-            is_stray,
-        )
-        await owner.execute("VACUUM (ANALYZE) delivery")
-    await add_deliveries(rig, subscription, is_none, 5000)
-    if known_to_planner == "all":
-        await owner.execute("ANALYZE delivery")
-    await owner.close()
-    scans = text("SELECT pg_stat_get_xact_numscans(CAST(:index AS regclass))")
+    async with planning(rig) as owner:
+        if known_to_planner == "an index with more pages than rows":
+            await empty_an_index(rig, owner, is_stray)
+        await add_deliveries(rig, subscription, is_none, 5000)
+        if known_to_planner == "all":
+            await owner.execute("ANALYZE delivery")
 
     async with rig.database.transaction() as connection:
         assert await strays.change(connection, subscription, status, 10) == 0
         assert not await strays.any_left(connection, subscription, status)
-        found = [
-            (await connection.execute(scans, {"index": index})).scalar_one() for index in indexes
-        ]
-        of_all = (
-            await connection.execute(scans, {"index": "delivery_of_subscription"})
-        ).scalar_one()
+        found = await scans(connection, *indexes, OF_ALL)
 
-    assert (found, of_all) == ([2] * len(indexes), 0)
+    assert found == [2] * len(indexes) + [0]
+
+
+async def test_subscriptions_that_have_strays_are_found_by_an_index_that_has_no_others(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/a", status="unavailable")
+    async with planning(rig) as owner:
+        await empty_an_index(rig, owner, "pending")
+        await add_deliveries(rig, subscription, "held", 5000)
+
+    async with rig.database.transaction() as connection:
+        assert await strays.subscriptions(connection) == []
+        found = await scans(connection, "delivery_due", OF_ALL)
+
+    assert found == [1, 0]
 
 
 async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
