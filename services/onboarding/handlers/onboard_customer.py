@@ -96,8 +96,8 @@ class OnboardCustomerHandler:
 
         Raises:
             AlreadyExists: the partner has a customer with this EIN, or a person or business with one of the ids.
-            OutcomePending: for AlreadyExists, while this database may have gone back, or when the other customer has
-                just let go of it.
+            OutcomePending: for AlreadyExists, while this database may have gone back, or when another customer has
+                just let go of the EIN.
         """
         application = self._application(saga, command)
         crash_point("onboarding.application.committing")

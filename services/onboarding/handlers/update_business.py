@@ -87,8 +87,8 @@ class UpdateBusinessHandler:
 
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
-            OutcomePending: its onboarding is not over; or for NotFound and AlreadyExists, while this database may have
-                gone back.
+            OutcomePending: its onboarding is not over; or another customer has just let go of the EIN; or for NotFound
+                and AlreadyExists, while this database may have gone back.
             NeedsOperator: an earlier change of the customer is not over, or as `refuse_what_has_begun`.
             StepRefused: as `refuse_what_has_begun`.
         """

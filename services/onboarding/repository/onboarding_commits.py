@@ -36,7 +36,7 @@ from services.onboarding.repository.steps import Begun
 class ApplicationConflict(Exception):
     """Another customer of the tenant has the EIN, or has or is one of the ids of persons; the message says which.
 
-    `customer_id`: that customer's; None when it has just let go of it. The message says nothing then, and the
+    `customer_id`: that customer's; None when it has just let go of the EIN. The message is then not to be told, and the
     application can be recorded.
     """
 

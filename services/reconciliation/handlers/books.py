@@ -93,11 +93,11 @@ class Books:
         while True:
             up_to = await self._catch_up(deadline)
             async with self._database.transaction() as connection:
-                sums = await read(connection)
-                # Read after the sums, which are not emptied from then on until this transaction ends. Sums that an
-                # operator has made anew meanwhile may lack postings up to there.
+                # From here on until this transaction ends sums are not emptied, and hold what the bookmark has passed.
+                # Sums that an operator has made anew meanwhile may lack postings up to there.
+                await postings.keep(connection)
                 if await cursor.read(connection, postings.STREAM) >= up_to:
-                    return sums, up_to
+                    return await read(connection), up_to
 
     async def _catch_up(self, deadline: float) -> int:
         """Add all postings that there are by now. Postings that arrive meanwhile are left for the next call.

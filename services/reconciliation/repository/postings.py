@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, Numeric, Select, Table, Text, any_, bindparam, func, select
+from sqlalchemy import BigInteger, Numeric, Select, Table, Text, any_, bindparam, func, select, text
 from sqlalchemy.dialects.postgresql import ARRAY, Insert, insert
 
 from libs.persistence import cursor
@@ -98,6 +98,7 @@ def _all_of(table: Table) -> Select[Any]:
 _ADD_DEBITS = _adding_to(wire_debit)
 _ADD_RETURNS = _adding_to(return_posting)
 _FORGET = select(func.forget_postings())
+_KEEP = text("LOCK TABLE posted, wire_debit, return_posting IN ACCESS SHARE MODE")
 _LIST_POSTED = select(posted_table.c.account_id, posted_table.c.total, posted_table.c.last_position)
 _POSTED = _LIST_POSTED.where(posted_table.c.account_id == _IDS)
 _POSTED_PAGE = (
@@ -192,6 +193,11 @@ async def forget(connection: AsyncConnection) -> None:
     one of these holds its lock for five seconds; then nothing is forgotten.
     """
     await connection.execute(_FORGET)
+
+
+async def keep(connection: AsyncConnection) -> None:
+    """Until this transaction ends no sum is forgotten; postings go on being added."""
+    await connection.execute(_KEEP)
 
 
 async def posted(connection: AsyncConnection, account_ids: Sequence[str]) -> dict[str, Posted]:

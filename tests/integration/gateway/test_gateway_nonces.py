@@ -164,8 +164,14 @@ class Nonces:
     async def lock_as_an_admission(self) -> None:
         """Raises where PostgreSQL lets it wait behind the dropping of partitions for long."""
         async with self.database.transaction() as connection:
-            await connection.execute(text("SET LOCAL lock_timeout = '1500ms'"))
+            await connection.execute(text(f"SET LOCAL lock_timeout = {int(1500 * pace())}"))
             await connection.execute(text("LOCK TABLE nonces IN ROW EXCLUSIVE MODE"))
+
+    async def longest_wait_of_dropping(self) -> str:
+        """As PostgreSQL keeps it: what an admission waits on a slow machine says little."""
+        settings = "SELECT unnest(proconfig) FROM pg_proc WHERE oid = 'drop_nonce_partitions()'::regprocedure"
+        [found] = [row[0] for row in await rows(self.database, settings) if "timeout" in row[0]]
+        return str(found)
 
     async def recorded(self) -> int:
         return int((await rows(self.database, "SELECT count(*) FROM nonces"))[0][0])
@@ -243,6 +249,7 @@ async def test_a_reader_of_old_nonces_delays_their_dropping_and_nothing_else(
     async with nonces.database.transaction() as dump:
         await dump.execute(text("SELECT count(*) FROM nonces"))
 
+        assert await nonces.longest_wait_of_dropping() == "lock_timeout=100ms"
         maintaining = asyncio.create_task(nonces.maintain_later(PARTITION_SECONDS))
         while not maintaining.done():
             await nonces.lock_as_an_admission()

@@ -9,6 +9,8 @@ from decimal import Decimal
 
 import pytest
 
+from libs.persistence import cursor
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.cursor import CursorMoved
 from libs.persistence.engine import Database
 from services.reconciliation.handlers.balances import BalanceComparison
@@ -426,3 +428,34 @@ async def test_sums_that_are_forgotten_while_they_are_brought_up_to_date_are_rea
     assert (list(debits), list(returns), of_account) == ([debit], [credit], [])
     assert isinstance(of_closed_account, list)
     assert [one.kind for one in of_closed_account] == ["balance_missing"]
+
+
+async def test_sums_that_another_process_completes_amid_a_look_are_read_whole(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = FakeBank()
+    for amount in ("100.00", "1.00"):
+        bank.post(amount)
+    debit = bank.post("-4.00", "wire")
+    other, looking = (Books(database, bank, page_size=PAGE) for _ in range(2))
+    await look(database, bank)
+    read, caught_up, is_forgotten = cursor.read, looking._catch_up, False  # noqa: SLF001
+
+    async def forget_and_begin_anew(deadline: float) -> int:
+        nonlocal is_forgotten
+        up_to = await caught_up(deadline)
+        if not is_forgotten:
+            is_forgotten = True
+            async with database.transaction() as connection:
+                await postings.forget(connection)
+            await other.add_page(deadline)
+        return up_to
+
+    async def complete_and_read(connection: AsyncConnection, stream: str) -> int:
+        await other.add_page(soon())
+        return await read(connection, stream)
+
+    monkeypatch.setattr(looking, "_catch_up", forget_and_begin_anew)
+    monkeypatch.setattr(cursor, "read", complete_and_read)
+
+    assert list(await looking.debits([debit], soon())) == [debit]
