@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Set
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Annotated, Any
@@ -139,14 +140,17 @@ def _naics_code(value: str) -> str:
 
 def usps_state(value: str) -> str:
     """The USPS code of a state, DC or a territory, upper case."""
-    if value.upper() not in USPS_CODES:
-        raise ValueError("a state is its two-letter USPS code")
-    return value.upper()
+    return _code(value, USPS_CODES, "a state is its two-letter USPS code")
 
 
 def _country(value: str) -> str:
-    if value.upper() not in COUNTRIES:
-        raise ValueError("a country is its ISO 3166 alpha-2 code")
+    return _code(value, COUNTRIES, "a country is its ISO 3166 alpha-2 code")
+
+
+def _code(value: str, codes: Set[str], rule: str) -> str:
+    """Of ASCII letters alone: `upper` makes FL of a ligature, and ID of a dotless i with a d."""
+    if not (value.isascii() and value.upper() in codes):
+        raise ValueError(rule)
     return value.upper()
 
 

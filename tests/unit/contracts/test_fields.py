@@ -100,8 +100,11 @@ def test_a_normal_form_passes_again_unchanged(case: tuple[Any, Any, Any]) -> Non
         (f.NaicsCode, "5415111"),
         (f.UspsCode, "XX"),
         (f.UspsCode, "Delaware"),
+        (f.UspsCode, "\ufb02"),  # the ligature fl, whose capitals are FL
+        (f.UspsCode, "\u0131d"),  # with a dotless i, whose capital is I
         (f.CountryCode, "USA"),
         (f.CountryCode, "XX"),
+        (f.CountryCode, "\u00df"),  # a sharp s, whose capitals are SS
         (f.Phone, "555-0123"),
         (f.Phone, "112-555-0123"),
         (f.Phone, "(212) 155-0123"),
