@@ -11,8 +11,9 @@ from decimal import Decimal
 
 import msgspec
 
-MAX_DIGITS = 40
-MAX_EXPONENT = 40
+MAX_EXPONENT = 64
+MAX_CHARACTERS = 130
+"""Of a number: Bankside takes 64 and an exponent within ±64, which are up to 130 where it is written without one."""
 MAX_DEPTH = 32
 
 
@@ -22,7 +23,7 @@ class NotJson(Exception):
 
 def _exact(digits: str) -> Decimal:
     number = Decimal(digits)
-    if len(digits) > MAX_DIGITS or abs(number.adjusted()) > MAX_EXPONENT:
+    if len(digits) > MAX_CHARACTERS or abs(number.adjusted()) > MAX_EXPONENT:
         raise NotJson("a number is too large or has too many digits")
     return number
 
