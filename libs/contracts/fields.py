@@ -115,9 +115,12 @@ def _tin(value: str) -> str:
     return number
 
 
-def _routing_number(value: str) -> str:
+def _routing_number(value: str, info: ValidationInfo) -> str:
     if not (re.fullmatch(r"[0-9]{9}", value) and _aba_checksum(value) == 0):
         raise ValueError("a routing number is nine digits with a valid ABA checksum")
+    # Earlier releases accepted any prefix.
+    if not (re.match(patterns.ROUTING_PREFIX, value) or _is_accepted(info)):
+        raise ValueError("the first two digits of a routing number are 00 to 12, 21 to 32, 61 to 72 or 80, not all zeros")
     return value
 
 
@@ -371,7 +374,10 @@ Tin = Annotated[
 RoutingNumber = Annotated[
     Trimmed,
     AfterValidator(_routing_number),
-    _shown("^[0-9]{9}$", "A routing number with its ABA checksum"),
+    _shown(
+        "^[0-9]{9}$",
+        "A routing number with its ABA checksum, whose first two digits are 00 to 12, 21 to 32, 61 to 72 or 80",
+    ),
 ]
 ExternalAccountNumber = Annotated[
     Trimmed,

@@ -28,6 +28,11 @@ TIN = f"^({_SSN}|{_ITIN})$"
 
 PHONE = r"^(\+[1-9][0-9]{6,14}|\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4})$"
 
+ROUTING_PREFIX = r"^(?!0{9})(0[0-9]|1[0-2]|2[1-9]|3[0-2]|6[1-9]|7[0-2]|80)"
+"""What routing numbers begin with (American Bankers Association, Routing Number Policy). The document says it in words,
+since its pattern is that of the released one.
+"""
+
 _HOST = r"([A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?\.)+[A-Za-z]{2,18}"
 _PATH = r"(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~=&%-]*)?"
 WEB_URL = f"^https?://{_HOST}(:[1-9][0-9]{{0,3}})?{_PATH}$"

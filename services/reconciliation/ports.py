@@ -35,6 +35,8 @@ class Page(Generic[RowT_co]):
 
 EmailForm = Callable[[str], str | None]
 """(an e-mail address of ours) -> the same as the provider is told it; None for one that it is not told."""
+TextForm = Callable[[str], str]
+"""(a text of ours) -> the same as the provider is told it."""
 
 
 class IdentityRecord(msgspec.Struct, frozen=True):
@@ -47,6 +49,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
         status: None where the provider decides about the business alone, and has not closed it.
         fields_are_partial: only those in `fields` are known of the provider's.
         email_form: of e-mail addresses at the provider; None: it has them as we do.
+        text_form: likewise, of all texts.
         made_under: the idempotency key of the step that made it, where the provider shows it.
     """
 
@@ -59,6 +62,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
     business_record_id: str | None = None
     fields_are_partial: bool = False
     email_form: EmailForm | None = None
+    text_form: TextForm | None = None
     made_under: str | None = None
 
 
@@ -74,6 +78,7 @@ class CoreCustomer(msgspec.Struct, frozen=True):
     business_record_id: str | None = None
     fields_are_partial: bool = False
     email_form: EmailForm | None = None
+    text_form: TextForm | None = None
     made_under: str | None = None
 
 

@@ -11,7 +11,7 @@ from libs.contracts.reconciliation import RecordedCustomer, RecordedParty
 from services.reconciliation.handlers.customer_ids import ids_of
 from services.reconciliation.handlers.party_fields import differing
 from services.reconciliation.models import Difference
-from services.reconciliation.ports import CoreCustomer, EmailForm, IdentityRecord
+from services.reconciliation.ports import CoreCustomer, EmailForm, IdentityRecord, TextForm
 from services.reconciliation.sensitive_digests import Digest
 
 FINAL = frozenset({CustomerStatus.DENIED, CustomerStatus.CANCELED})
@@ -33,6 +33,7 @@ class ProviderRecord:
     fields: dict[str, Any]
     fields_are_partial: bool = False
     email_form: EmailForm | None = None
+    text_form: TextForm | None = None
     made_under: str | None = None
 
 
@@ -48,6 +49,7 @@ def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
             record.fields,
             record.fields_are_partial,
             record.email_form,
+            record.text_form,
             record.made_under,
         )
         for record in records
@@ -66,6 +68,7 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
             record.fields,
             record.fields_are_partial,
             record.email_form,
+            record.text_form,
             record.made_under,
         )
         for record in records
@@ -186,6 +189,7 @@ def _known(
             digest,
             partial=record.fields_are_partial,
             email_form=record.email_form,
+            text_form=record.text_form,
         )
         if fields is not None:
             kind, facts = f"{provider}_fields", fields.facts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from libs.contracts.reconciliation import RecordedParty
-from services.reconciliation.ports import EmailForm
+from services.reconciliation.ports import EmailForm, TextForm
 from services.reconciliation.sensitive_digests import Digest
 
 SENSITIVE = frozenset({"ein", "tin", "date_of_birth"})
@@ -34,22 +34,25 @@ def differing(
     *,
     partial: bool = False,
     email_form: EmailForm | None = None,
+    text_form: TextForm | None = None,
 ) -> DifferingFields | None:
     """The fields that differ; None when none does.
 
     Args:
         partial: only the fields of `theirs` are known of the provider's.
         email_form: of e-mail addresses in `theirs`. One that the provider is not told is not compared.
+        text_form: of texts in `theirs`.
 
     Absent, null and empty are equal; numbers are equal when their values are.
     """
     held = dict(party.fields) | {name: getattr(party, name) for name in SENSITIVE}
     if partial:
         held = {name: value for name, value in held.items() if name in theirs}
-    ours, others = _given(held), _given(theirs)
+    ours, others = _given(held, text_form), _given(theirs)
     if email_form is not None and "email" in ours:
-        email = email_form(ours.pop("email"))
+        email = email_form(held["email"])
         if email is None:
+            del ours["email"]
             others.pop("email", None)
         else:
             ours["email"] = email
@@ -68,10 +71,12 @@ def differing(
     return DifferingFields(*shown, facts)
 
 
-def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _given(fields: Mapping[str, Any], form: TextForm | None = None) -> dict[str, Any]:
     given = {}
     for name, value in fields.items():
-        inner = _given(value) if isinstance(value, Mapping) else value
+        inner = _given(value, form) if isinstance(value, Mapping) else value
+        if form is not None and isinstance(inner, str):
+            inner = form(inner)
         if inner not in (None, "", {}):
             given[name] = inner
     return given

@@ -10,11 +10,12 @@ from uuid import UUID, uuid4
 import pytest
 
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount
+from libs.contracts.exact_json import decode
 from libs.providers.outcomes import Absent, Accepted, NotSent, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import ProviderWrite
 from services.onboarding.models import PersonDetails, Verification
 from tests.contract.ports.onboarding_banks import Api, OnboardingBank
-from tests.integration.onboarding.desk import bank_account, business, person
+from tests.integration.onboarding.desk import address, bank_account, business, person
 from tests.support.pace import pace
 
 AnswerT = TypeVar("AnswerT")
@@ -239,6 +240,41 @@ async def test_persons_of_a_business_have_identities_of_their_own(
     ids = [business.identity_id, *(each.identity_id for each in verified)]
     assert len(set(ids)) == len(ids)
     assert {each.identity_id: each.status for each in said} == dict.fromkeys(ids, APPROVED)
+
+
+LONG = "x" * 255
+LONG_ADDRESS = address(street_1=LONG, street_2=LONG, city=LONG)
+
+
+@pytest.mark.parametrize("share", ["33." + "3" * 61, "1e-64", "1." + "1" * 58 + "e-64"])
+async def test_no_value_that_validation_takes_is_too_long_for_a_provider(
+    onboarding_bank: OnboardingBank, share: str
+) -> None:
+    identity, core, customer_id = onboarding_bank.identity, onboarding_bank.core, uuid4()
+    named = {"first_name": LONG, "middle_name": LONG, "last_name": LONG, "work_title": LONG}
+    told = Business.model_validate(
+        business(
+            ein=onboarding_bank.tax_number(APPROVED),
+            business_name=LONG,
+            business_address=LONG_ADDRESS,
+        )
+    )
+    one = PersonDetails.model_validate(
+        person(
+            **named,
+            tin=onboarding_bank.tax_number(APPROVED),
+            home_address=LONG_ADDRESS,
+            ownership_percentage=decode(share),
+        )
+    )
+
+    verified = await done(identity.verify_business(customer_id, told, [one]))
+    person_id, identity_id = uuid4(), verified.identity_id
+    await done(identity.verify_person(person_id, customer_id, [one], 0, identity_id))
+    made = await done(core.create_business(customer_id, told, [one], identity_id))
+    changes = {"business_name": LONG + "y", "business_address": {**LONG_ADDRESS, "country": "US"}}
+    await done(identity.update_business(identity_id, changes))
+    await done(core.change_business(made.core_id, changes))
 
 
 async def test_an_update_keeps_the_identity_and_its_status(

@@ -37,6 +37,7 @@ from services.reconciliation.ports import CoreWire, ProviderList
 from tests.support.increase_bank import kinds
 from tests.support.increase_bank.server import running_bank
 from tests.support.increase_clients import (
+    ADDRESS,
     client_of,
     fund,
     give_number,
@@ -60,6 +61,16 @@ from tests.unit.reconciliation.fakes import (
 __all__ = ["increase", "provider", "session"]
 
 WRITES, READS = "a-key-that-may-all", "a-key-that-reads"
+
+HARBOR_STREET = {
+    "street_1": "21 Harbor Street",
+    "street_2": None,
+    "city": "Portland",
+    "state": "ME",
+    "zip_code": "04101",
+    "country": "US",
+}
+"""`ADDRESS`, as our services have it."""
 
 
 class Bank:
@@ -333,23 +344,15 @@ async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> Non
 
     business, person = sorted(by_both, key=lambda one: one.kind)
     assert (business.core_id, business.status) == (entity.id, "open")
-    address = {
-        "street_1": "21 Harbor Street",
-        "street_2": None,
-        "city": "Portland",
-        "state": "ME",
-        "zip_code": "04101",
-        "country": "US",
-    }
     assert business.fields == {
         "business_name": "Tidewater Goods LLC",
-        "business_address": address,
+        "business_address": HARBOR_STREET,
         "email": None,
         "ein": "602214076",
         "formation_state": "ME",
         "naics_code": "4539",
     }
-    assert person.fields == {"date_of_birth": "1980-05-17", "home_address": address}
+    assert person.fields == {"date_of_birth": "1980-05-17", "home_address": HARBOR_STREET}
     assert person == by_owner
     assert (beside.kind, beside.business_record_id, beside.fields) == ("person", entity.id, {})
     assert (person.core_id, person.business_record_id) == (owner.id, entity.id)
@@ -398,27 +401,33 @@ async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank)
 
 
 @pytest.mark.parametrize(
-    ("ours", "theirs", "differs"),
+    ("ours", "told", "differs"),
     [
-        ("info@müller.de", "info@xn--mller-kva.de", False),
-        ("info@müller.de", "office@acme-tools.com", True),
-        ("info@müller.de", None, True),
-        ("büro@acme-tools.com", None, False),
-        ("büro@acme-tools.com", "office@acme-tools.com", False),
-        (f"office@{'.'.join(['acme' * 12] * 4)}.com", None, False),
+        ({"email": "info@müller.de"}, {"email": "info@xn--mller-kva.de"}, False),
+        ({"email": "info@müller.de"}, {"email": "office@acme-tools.com"}, True),
+        ({"email": "info@müller.de"}, {}, True),
+        ({"email": "büro@acme-tools.com"}, {}, False),
+        ({"email": "büro@acme-tools.com"}, {"email": "office@acme-tools.com"}, False),
+        ({"email": f"office@{'.'.join(['acme' * 12] * 4)}.com"}, {}, False),
+        ({"business_name": "x" * 255}, {"name": "x" * 200}, False),
+        ({"business_name": "x" * 255}, {"name": "x" * 199}, True),
+        (
+            {"business_address": {**HARBOR_STREET, "street_1": "1" * 255}},
+            {"address": {**ADDRESS, "line1": "1" * 200}},
+            False,
+        ),
     ],
 )
-async def test_email_addresses_are_compared_as_increase_is_told_them(
-    bank: Bank, ours: str, theirs: str | None, differs: bool
+async def test_fields_are_compared_as_increase_is_told_them(
+    bank: Bank, ours: dict[str, Any], told: dict[str, Any], differs: bool
 ) -> None:
-    told = {} if theirs is None else {"email": theirs}
     entity = await make_entity(bank.sdk, key=str(uuid4()), **told)
     records = parties.customers(bank.client, parties.identity_record)
     [business, person] = await all_of(records)
     our_business = r.our_business(
         identity_id=entity.id,
         core_id=None,
-        fields=business.fields | {"email": ours},
+        fields=business.fields | ours,
         ein=business.fields["ein"],
     )
     our_person = r.our_person(

@@ -19,10 +19,11 @@ from libs.providers.increase.external_accounts import (
     retrieve_external_account,
 )
 from libs.providers.increase.keyed_write import KeyedWrite
+from libs.providers.increase.texts import text_at_increase
 from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.increase.accounts import CLOSED, AccountOpening, CustomerClosing
 from services.onboarding.adapters.increase.customers import Customers
-from services.onboarding.adapters.increase.parameters import LONGEST_TEXT, description_of
+from services.onboarding.adapters.increase.parameters import description_of
 from services.onboarding.adapters.increase.unkeyed_writes import Change, Known, of_changes
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import (
@@ -160,7 +161,7 @@ class IncreaseCoreBanking:
             self._client,
             self._capabilities,
             core_id,
-            title[:LONGEST_TEXT],
+            text_at_increase(title),
             self._program_id or omit,
         )
 

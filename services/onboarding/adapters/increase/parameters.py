@@ -17,12 +17,11 @@ from increase.types import entity_update_params as update
 from libs.contracts.customers import Address, Business, ExternalBankAccount
 from libs.contracts.model import OF_ANY_RELEASE
 from libs.providers.increase.emails import email_at_increase
+from libs.providers.increase.texts import text_at_increase
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Changes
 
 OWNERSHIP = Decimal(25)
-LONGEST_TEXT = 200
-"""Characters of a description, a name of an account, or a title."""
 NUMBER_SHOWN = 4
 
 Prong = Literal["ownership", "control"]
@@ -30,7 +29,7 @@ Prong = Literal["ownership", "control"]
 
 def corporation(business: Business, persons: Sequence[PersonDetails]) -> create.Corporation:
     told: create.Corporation = {
-        "name": business.business_name,
+        "name": text_at_increase(business.business_name),
         "address": address(business.business_address),
         "beneficial_owners": [owner(person) for person in persons if prongs(person)],
         "legal_identifier": _legal_identifier(business.ein),
@@ -55,7 +54,7 @@ def owner(person: PersonDetails) -> create.CorporationBeneficialOwner:
         "prongs": prongs(person),
     }
     if person.work_title is not None:
-        told["company_title"] = person.work_title[:LONGEST_TEXT]
+        told["company_title"] = text_at_increase(person.work_title)
     return told
 
 
@@ -69,7 +68,7 @@ def changed_corporation(changes: Changes) -> update.Corporation:
     for name, value in changes.items():
         match name:
             case "business_name":
-                told["name"] = value
+                told["name"] = text_at_increase(value)
             case "business_address":
                 accepted = Address.model_validate(value, context={OF_ANY_RELEASE: True})
                 told["address"] = address(accepted)
@@ -114,13 +113,15 @@ def changed_owner(
 def address(given: Address) -> Any:
     """In the one shape that all parameters with an address have."""
     told = {
-        "line1": given.street_1,
-        "city": given.city,
+        "line1": text_at_increase(given.street_1),
+        "city": text_at_increase(given.city),
         "country": given.country,
-        "state": given.state,
-        "zip": given.zip_code,
+        "state": text_at_increase(given.state),
+        "zip": text_at_increase(given.zip_code),
     }
-    return told if given.street_2 is None else {**told, "line2": given.street_2}
+    if given.street_2 is not None:
+        told["line2"] = text_at_increase(given.street_2)
+    return told
 
 
 def prongs(person: PersonDetails) -> list[Prong]:
@@ -134,11 +135,12 @@ def prongs(person: PersonDetails) -> list[Prong]:
 
 
 def full_name(person: PersonDetails) -> str:
-    return " ".join(filter(None, (person.first_name, person.middle_name, person.last_name)))
+    names = person.first_name, person.middle_name, person.last_name
+    return text_at_increase(" ".join(filter(None, names)))
 
 
 def description_of(account: ExternalBankAccount) -> str:
-    return f"{account.bank_name}, {account.name_on_account}"[:LONGEST_TEXT]
+    return text_at_increase(f"{account.bank_name}, {account.name_on_account}")
 
 
 def last_four(number: str) -> str:

@@ -21,6 +21,7 @@ from libs.providers.increase.entities import (
     retrieve_owner,
 )
 from libs.providers.increase.lists import LARGEST_PAGE, retrieve_each
+from libs.providers.increase.texts import text_at_increase
 from services.reconciliation.adapters.increase.lists import CLOSED, OPEN, IncreaseList
 from services.reconciliation.ports import CoreCustomer, IdentityRecord
 
@@ -141,6 +142,7 @@ def identity_record(party: Party) -> IdentityRecord:
         business_record_id=None if is_business else party.entity.id,
         fields_are_partial=True,
         email_form=email_at_increase,
+        text_form=text_at_increase,
         made_under=party.entity.idempotency_key,
     )
 
@@ -170,5 +172,6 @@ def core_customer(party: Party) -> CoreCustomer:
         business_record_id=None if party.kind == "business" else party.entity.id,
         fields_are_partial=True,
         email_form=email_at_increase,
+        text_form=text_at_increase,
         made_under=party.entity.idempotency_key,
     )

@@ -112,6 +112,37 @@ async def test_an_entity_has_the_email_address_with_its_domain_in_ascii_or_none(
     assert entity["corporation"]["email"] == at_increase
 
 
+async def test_names_and_lines_of_addresses_are_told_up_to_200_characters(
+    increase: Increase,
+) -> None:
+    long, cut = "x" * 199 + " " + "y" * 55, "x" * 199
+    abroad = address(country="CA", street_1=long, street_2=long, city=long, state=long)
+    told = Business.model_validate(
+        business(business_name=long, business_address={**abroad, "zip_code": long})
+    )
+    person = a_person(first_name=long, home_address=abroad)
+    shown = {"line1": cut, "line2": cut, "city": cut, "state": cut, "country": "CA"}
+    made = await done(increase.identity.verify_business(uuid4(), told, [person]))
+
+    changes = {"business_name": long.upper(), "business_address": abroad}
+    write = increase.identity.update_business(made.identity_id, changes)
+    (before,) = increase.objects("entity")
+    await done(write)
+    found = await write.find(uuid4(), soon())
+    as_person = increase.identity.verify_person(uuid4(), uuid4(), [person], 0, made.identity_id)
+
+    assert isinstance(found, Accepted)
+    assert isinstance(await as_person.send(uuid4(), soon()), Accepted)
+    corporation = before["corporation"]
+    (owner,) = corporation["beneficial_owners"]
+    assert (corporation["name"], owner["individual"]["name"]) == (cut, cut)
+    assert corporation["address"] == shown | {"zip": cut}
+    assert owner["individual"]["address"] == shown | {"zip": "12207"}
+    (after,) = increase.objects("entity")
+    assert after["corporation"]["name"] == cut.upper()
+    assert after["corporation"]["address"] == shown | {"zip": "12207"}
+
+
 @pytest.mark.parametrize("email", ["büro@acme-tools.com", LONG_EMAIL])
 async def test_a_change_to_an_email_address_that_increase_does_not_take_is_ours_only(
     increase: Increase, email: str
