@@ -120,7 +120,9 @@ def _routing_number(value: str, info: ValidationInfo) -> str:
         raise ValueError("a routing number is nine digits with a valid ABA checksum")
     # Earlier releases accepted any prefix.
     if not (re.match(patterns.ROUTING_PREFIX, value) or _is_accepted(info)):
-        raise ValueError("the first two digits of a routing number are 00 to 12, 21 to 32, 61 to 72 or 80, not all zeros")
+        raise ValueError(
+            "the first two digits of a routing number are 00 to 12, 21 to 32, 61 to 72 or 80, not all zeros"
+        )
     return value
 
 
@@ -376,7 +378,7 @@ RoutingNumber = Annotated[
     AfterValidator(_routing_number),
     _shown(
         "^[0-9]{9}$",
-        "A routing number with its ABA checksum, whose first two digits are 00 to 12, 21 to 32, 61 to 72 or 80",
+        "A routing number with its ABA checksum, which begins with 00 to 12, 21 to 32, 61 to 72 or 80",
     ),
 ]
 ExternalAccountNumber = Annotated[

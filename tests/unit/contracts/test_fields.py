@@ -93,6 +93,7 @@ def test_a_normal_form_passes_again_unchanged(case: tuple[Any, Any, Any]) -> Non
         (f.RoutingNumber, "021000022"),
         (f.RoutingNumber, "02100002"),
         (f.RoutingNumber, ARABIC_ONE * 9),
+        (f.RoutingNumber, "000000000"),
         (f.ExternalAccountNumber, "123"),
         (f.ExternalAccountNumber, "1" * 18),
         (f.ExternalAccountNumber, "12-34"),
@@ -164,6 +165,13 @@ def test_an_address_with_a_longer_local_part_is_read_where_it_was_accepted() -> 
     read = TypeAdapter(f.Email).validate_python(address, context={OF_ANY_RELEASE: True})
 
     assert read == address
+
+
+@pytest.mark.parametrize("number", ["000000000", "130000006"])
+def test_a_routing_number_that_no_bank_has_is_read_where_it_was_accepted(number: str) -> None:
+    read = TypeAdapter(f.RoutingNumber).validate_python(number, context={OF_ANY_RELEASE: True})
+
+    assert read == number
 
 
 def test_ten_digits_of_no_us_number_are_read_where_they_were_accepted() -> None:
