@@ -84,7 +84,7 @@ class CreateKey(Write):
     """Of a new partner; its id when not given."""
     customer_id: f.UuidText | None = None
     """The customer whose key it is; absent for the key of a partner."""
-    scopes: Scopes | None = None
+    scopes: Annotated[Scopes, Field(min_length=1)] | None = None
     """All of the family when not given."""
     allowed_networks: Networks = Field(default_factory=list)
     """Where its requests may come from, such as 203.0.113.0/24; empty: from everywhere."""

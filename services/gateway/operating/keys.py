@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from libs.contracts.errors import BanksideError, InvalidState, NotFound
+from libs.contracts.errors import BanksideError, ErrorDetail, InvalidState, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.operating import keys as k
 from libs.contracts.operating import search
@@ -79,14 +79,16 @@ class Keys:
 
     async def _create(self, principal: Principal, command: k.CreateKey, deadline: float) -> Result:
         family = Family(command.family)
-        scopes = (
-            FAMILY_SCOPES[family]
-            if command.scopes is None
-            else key_limits.scopes_of(family, command.scopes, "scopes")
+        scopes = FAMILY_SCOPES[family] if command.scopes is None else frozenset(command.scopes)
+        key_limits.refuse(
+            [
+                *_wrong_owner(command),
+                *key_limits.wrong_scopes(family, scopes, "scopes"),
+                *key_limits.wrong_networks(command.allowed_networks, "allowed_networks"),
+                *_wrong_end(command),
+            ]
         )
-        networks = sorted(key_limits.networks_of(command.allowed_networks, "allowed_networks"))
-        if command.expires_at is not None and command.expires_at <= datetime.now(UTC):
-            key_limits.refuse("expires_at", "a key that has expired is of no use: say a later time")
+        networks = sorted(key_limits.networks_of(command.allowed_networks))
         required = command.require_idempotency_key
         if required is None:
             required = self._require_idempotency_keys
@@ -131,15 +133,10 @@ class Keys:
         return Result(k.KeySecret(**made, tenant=tenant, family=command.family))
 
     async def _tenant(self, command: k.CreateKey, deadline: float) -> str:
-        """Of the key. Raises Invalid, NotFound."""
-        if command.family == Family.PARTNER.value:
-            if command.customer_id is not None:
-                key_limits.refuse("customer_id", "a partner's key is not for one customer")
-            if command.tenant is None:
-                key_limits.refuse("tenant", "name the partner")
-            return command.tenant
+        """Of the key, which names its partner or its customer. Raises NotFound."""
         if command.customer_id is None:
-            key_limits.refuse("customer_id", "name the customer: the customer_id from onboarding")
+            assert command.tenant is not None
+            return command.tenant
         found = await self._queries.query(
             FIND_CUSTOMER,
             SERVICE,
@@ -191,8 +188,13 @@ class Keys:
             if found is None:
                 raise await _refusal(connection, key)
             family, scopes = found
-            added = key_limits.scopes_of(family, command.add, "add")
-            changed = (scopes | added) - key_limits.scopes_of(family, command.remove, "remove")
+            key_limits.refuse(
+                [
+                    *key_limits.wrong_scopes(family, command.add, "add"),
+                    *key_limits.wrong_scopes(family, command.remove, "remove"),
+                ]
+            )
+            changed = (scopes | {*command.add}) - {*command.remove}
             if not changed:
                 raise InvalidState("The key would be left without a scope: revoke it instead.")
             if changed != scopes:
@@ -211,10 +213,14 @@ class Keys:
         self, principal: Principal, command: k.ChangeNetworks, _: float
     ) -> Result:
         key = command.subscription_key
-        added = key_limits.networks_of(command.add, "add")
-        removed = key_limits.networks_of(command.remove, "remove")
-        if command.anywhere and (added or removed):
-            key_limits.refuse("anywhere", "it stands alone: without `add` and `remove`")
+        errors = [
+            *key_limits.wrong_networks(command.add, "add"),
+            *key_limits.wrong_networks(command.remove, "remove"),
+        ]
+        if command.anywhere and (command.add or command.remove):
+            errors += key_limits.error("anywhere", "it stands alone: without `add` and `remove`")
+        key_limits.refuse(errors)
+        added, removed = map(key_limits.networks_of, (command.add, command.remove))
         async with self._database.transaction() as connection:
             networks = await repository.lock_networks(connection, key)
             if networks is None:
@@ -224,7 +230,7 @@ class Keys:
                 raise InvalidState(
                     "The key would be allowed from everywhere: say so by `anywhere`."
                 )
-            key_limits.require_few(changed, "add")
+            key_limits.refuse(key_limits.too_many_networks(changed, "add"))
             if changed != networks:
                 await repository.set_networks(connection, key, changed)
             await record(
@@ -241,6 +247,27 @@ class Keys:
         async with self._database.transaction() as connection:
             key = await repository.find_key(connection, command.q)
         return Result(search.FoundIds(found=[] if key is None else [_named(key)]))
+
+
+def _wrong_owner(command: k.CreateKey) -> list[ErrorDetail]:
+    if command.family == Family.CUSTOMER.value:
+        if command.customer_id is None:
+            return key_limits.error(
+                "customer_id", "name the customer: the customer_id from onboarding"
+            )
+        return []
+    errors = []
+    if command.customer_id is not None:
+        errors += key_limits.error("customer_id", "a partner's key is not for one customer")
+    if command.tenant is None:
+        errors += key_limits.error("tenant", "name the partner")
+    return errors
+
+
+def _wrong_end(command: k.CreateKey) -> list[ErrorDetail]:
+    if command.expires_at is None or command.expires_at > datetime.now(UTC):
+        return []
+    return key_limits.error("expires_at", "a key that has expired is of no use: say a later time")
 
 
 def _named(key: k.KeyView) -> search.FoundId:

@@ -154,10 +154,36 @@ async def test_what_a_key_cannot_be_made_with_is_refused(desk: Desk) -> None:
         ({"family": "customer", "reason": "none"}, "customer_id"),
         (of_a_partner(family="operator"), "family"),
         (of_a_partner(reads_per_minute=0), "reads_per_minute"),
+        (of_a_partner(scopes=[]), "scopes"),
     ):
         answer = await admin.post(KEYS, wrong)
         assert answer.status == 422, wrong
         assert answer.body["detail"][0]["loc"][:2] == ["body", field]
+
+
+async def test_all_that_a_key_cannot_be_made_or_changed_with_is_told_at_once(desk: Desk) -> None:
+    admin = await desk.operator()
+    wrong = {
+        "customer_id": str(uuid.uuid4()),
+        "scopes": ["wires:write"],
+        "allowed_networks": ["nowhere"],
+        "expires_at": "2020-01-01T00:00:00Z",
+    }
+    made = await admin.post(KEYS, of_a_partner())
+    target = f"{KEYS}/{made.data['subscription_key']}"
+
+    async def refused(target: str, **body: object) -> set[str]:
+        answer = await admin.post(target, {"reason": "x", **body})
+        assert answer.status == 422
+        return {error["loc"][1] for error in answer.body["detail"]}
+
+    of_no_one = await refused(KEYS, family="partner", **wrong)
+    scopes = await refused(f"{target}/scopes", add=["wires:write"], remove=["wires:read"])
+    networks = await refused(f"{target}/networks", add=["x"], remove=["y"], anywhere=True)
+
+    assert of_no_one == {*wrong, "tenant"}
+    assert scopes == {"add", "remove"}
+    assert networks == {"add", "remove", "anywhere"}
 
 
 async def test_the_last_scope_and_the_last_network_are_not_taken_by_accident(desk: Desk) -> None:
