@@ -13,10 +13,12 @@ from libs.contracts.model import BrokenRule
 _DAY: TypeAdapter[Any] = TypeAdapter(CalendarDate)
 
 
-def broken_period(values: Mapping[str, Any]) -> list[BrokenRule]:
-    """Broken when `end_date` is before `start_date`; of values that are no days nothing more is said."""
+def broken_period(
+    values: Mapping[str, Any], first: str = "start_date", last: str = "end_date"
+) -> list[BrokenRule]:
+    """Broken when the last day is before the first; of values that are no days nothing more is said."""
     try:
-        start, end = (_DAY.validate_python(values.get(name)) for name in ("start_date", "end_date"))
+        start, end = (_DAY.validate_python(values.get(name)) for name in (first, last))
     except ValidationError:
         return []
-    return [(("end_date",), "the end date is before the start date")] if end < start else []
+    return [((last,), "the end date is before the start date")] if end < start else []

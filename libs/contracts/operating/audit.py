@@ -6,16 +6,18 @@ them in their order computes the chain by itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from http import HTTPMethod
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from libs.contracts import errors as e
 from libs.contracts import fields as f
-from libs.contracts.model import Model
+from libs.contracts.model import BrokenRule, Model
 from libs.contracts.operating.pages import Listed, ListPage
 from libs.contracts.operating.services import for_each_service, of_gateway, of_services
 from libs.contracts.operation import Operation
+from libs.contracts.periods import broken_period
 from libs.contracts.principal import Role
 
 Service = Literal[
@@ -41,6 +43,10 @@ class ListAudit(ListPage):
     actor: f.Text | None = None
     action: f.Text | None = None
     text: f.Text | None = None
+
+    @classmethod
+    def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
+        return [*super().broken_rules(values), *broken_period(values, "since", "until")]
 
 
 class ListAuditOf(ListAudit):

@@ -6,7 +6,7 @@ import base64
 import json
 from contextlib import suppress
 from decimal import Decimal
-from typing import Any
+from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
 import pytest
@@ -17,7 +17,9 @@ from libs.contracts.binding import bind
 from libs.contracts.customers import OnboardCustomer, UpdatePerson
 from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
 from libs.contracts.exact_json import encode
+from libs.contracts.fields import CalendarDate
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
+from libs.contracts.model import Command
 from libs.contracts.operating import customers as operating_customers
 from libs.contracts.operating import saga_steps, sessions
 from libs.contracts.operating import wires as operating_wires
@@ -426,6 +428,29 @@ def test_a_field_has_no_name_but_the_one_in_the_document(operation: Operation) -
 
     assert found["body", "as"] == "missing"
     assert found["body", ours] == "extra_forbidden"
+
+
+PERIODS = [
+    (operation.command, *names)
+    for operation in (*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS)
+    for names in (("start_date", "end_date"), ("since", "until"))
+    if operation.command.model_fields.keys() >= {*names}
+]
+
+
+@with_each(PERIODS, lambda case: case[0].__name__)
+def test_a_period_that_ends_before_it_begins_is_refused(
+    case: tuple[type[Command], str, str],
+) -> None:
+    command, first, last = case
+    is_of_days = CalendarDate in get_args(get_type_hints(command, include_extras=True)[first])
+    at = "" if is_of_days else "T00:00:00Z"
+
+    same = command.broken_rules({first: f"2026-02-02{at}", last: f"2026-02-02{at}"})
+    broken = command.broken_rules({first: f"2026-02-02{at}", last: f"2026-02-01{at}"})
+
+    assert same == []
+    assert [place for place, _ in broken] == [(last,)]
 
 
 def test_shares_of_a_whole_are_added_up_to_the_last_digit() -> None:
