@@ -37,6 +37,9 @@ ADMITTED_TOGETHER = 128
 FEWEST_BEYOND = 100
 """A key with a small rate is closed after this many requests beyond its rate, within a minute and at one process."""
 
+CLOCK_ERROR_SECONDS = 1e-6
+"""`due` is Unix time as a double, exact to a quarter of a microsecond: the statement allows for as much."""
+
 # Rows are written in a fixed order, so that two batches cannot wait for each other. `due` is at most a minute ahead.
 # Its bound is a second more, for a batch that read the clock before another one and gets the row after it. Without a
 # bound a key would be refused for as long as PostgreSQL's clock was set back.
@@ -71,7 +74,7 @@ _ADMIT = """
         ON CONFLICT (credential_id, class) DO UPDATE SET (due, granted) = (
             SELECT least(greatest(r.due, w.at), w.at + 61.0) + g * 60.0 / w.quota, g
             FROM wanted w, LATERAL (SELECT greatest(0, least(w.requests,
-                floor((60 - (least(greatest(r.due, w.at), w.at + 61.0) - w.at)) * w.quota / 60 + 1e-6)))::bigint
+                floor((60.000001 - (least(greatest(r.due, w.at), w.at + 61.0) - w.at)) * w.quota / 60)))::bigint
                 AS g) AS room
             WHERE w.id = r.credential_id AND w.class = r.class)
         RETURNING credential_id, class, due, granted
@@ -258,7 +261,8 @@ def _result_of(request: AdmissionRequest, row: Mapping[str, Any]) -> _AdmissionR
             row["active"], row["in_bounds"], fresh=False, allowed=False, rate=None
         )
     step = 60.0 / row["quota"]
-    left = max(0, math.floor((60.0 - row["ahead"]) / step + 1e-6))
+    left = math.floor((60.0 + CLOCK_ERROR_SECONDS - row["ahead"]) / step)
+    left = max(0, min(left, row["quota"] - row["granted"]))
     allowed = row["place"] <= row["granted"]
     rate = Rate(
         limit=row["quota"],

@@ -98,6 +98,15 @@ async def test_the_headers_count_down_to_nothing_left(desk: Desk) -> None:
     assert 20 - seconds <= int(answers[3].headers["Retry-After"]) <= 20
 
 
+@pytest.mark.parametrize("per_minute", [2400, 5000, 10_000])
+async def test_the_first_request_of_a_key_leaves_all_but_one(desk: Desk, per_minute: int) -> None:
+    api = await desk.new_api(per_minute=per_minute)
+
+    answer = await api.get(READ)
+
+    assert answer.headers["RateLimit-Remaining"] == str(per_minute - 1)
+
+
 async def test_reads_and_writes_are_counted_apart(desk: Desk) -> None:
     api = await desk.new_api(per_minute=5, writes_per_minute=2)
     target = "/partner/reseller/customers/person/5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
