@@ -21,7 +21,9 @@ MAX_BODY_BYTES = 256 * 1024
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
-_JSON_TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE)
+_JSON_TYPE = re.compile(r"application/json\s*(;[^,]*)?", re.IGNORECASE | re.ASCII)
+_OTHER_CHARSET = re.compile(r';\s*charset\s*=(?!\s*"?utf-?8"?\s*(;|$))', re.IGNORECASE | re.ASCII)
+"""RFC 9110, 8.3.1: a media type may have parameters. Those that JSON does not know say nothing."""
 
 
 def request_id_of(request: web.Request) -> str:
@@ -38,10 +40,11 @@ def check_announced_size(request: web.Request) -> None:
 
 def check_media_type(operation: Operation, request: web.Request, body: bytes) -> None:
     """Raises UnsupportedMediaType, or MalformedJson for a body where there is none to send."""
-    if request.headers.get("Content-Encoding") and (body or operation.takes_body):
+    if any(request.headers.getall("Content-Encoding", ())) and (body or operation.takes_body):
         raise UnsupportedMediaType("Send the body uncompressed, without Content-Encoding.")
     media_type = request.headers.get("Content-Type", "").strip()
-    if (operation.takes_body or body) and not _JSON_TYPE.fullmatch(media_type):
+    is_json = _JSON_TYPE.fullmatch(media_type) and not _OTHER_CHARSET.search(media_type)
+    if (operation.takes_body or body) and not is_json:
         sent = f"this one is {media_type[:80]!a}" if media_type else "it has none"
         raise UnsupportedMediaType(
             f"The body needs the header `Content-Type: application/json`; {sent}."
