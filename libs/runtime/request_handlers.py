@@ -16,6 +16,7 @@ from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
+from uuid_utils import uuid7
 
 NOT_READABLE = "This is no HTTP request that can be read."
 SERVER = "bankside"
@@ -35,6 +36,7 @@ class _RequestHandler(web.RequestHandler):
         response = super().handle_error(request, status, exc, message and NOT_READABLE)
         response.headers["Server"] = SERVER
         response.headers["Cache-Control"] = "no-store"
+        response.headers["X-Request-Id"] = str(uuid7())
         return response
 
 

@@ -55,3 +55,4 @@ async def test_what_cannot_be_read_is_not_repeated_and_no_version_is_told() -> N
         assert b"aiohttp" not in answer
         assert b"\r\nServer: bankside\r\n" in answer
         assert b"\r\nCache-Control: no-store\r\n" in answer
+        assert b"\r\nX-Request-Id: " in answer
