@@ -60,7 +60,12 @@ class Transaction(Model):
     debit_credit_flag: Annotated[
         bool, Field(description="True for a debit: money leaving the account")
     ]
-    tx_uuid: Annotated[f.UuidText, Field(description="The provider's id of the posting")]
+    tx_uuid: Annotated[
+        f.UuidText,
+        Field(
+            description="The id of the posting: the provider's where that is a UUID, else one that is made of it"
+        ),
+    ]
 
 
 class TransactionEventData(Transaction):
