@@ -38,6 +38,8 @@ RETRIED_LATER = (429, 503)
 REPLAYED = (404, 409)
 """What a service refuses with: the answer that is kept under a key."""
 RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+UNCOUNTED = (401, 408, 413)
+"""What a request is refused with before it counts for the rate of its key; all else may be after it."""
 REPLAYED_HEADER = "Idempotent-Replayed"
 
 _TEXT = {"type": "string"}
@@ -191,7 +193,7 @@ def responses_of(operation: Operation) -> dict[str, Schema]:
     }
     responses["422"] = {
         "description": "Values that are not allowed, all at once.",
-        "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
+        "headers": _headers(["X-Request-Id", *RATE_HEADERS]),
         "content": {"application/json": {"schema": ref("ValidationFailure"), "example": _INVALID}},
     }
     return dict(sorted(responses.items()))
@@ -226,7 +228,7 @@ def _problem(operation: Operation, status: int, errors: list[type[e.BanksideErro
     headers = ["X-Request-Id"]
     if status in RETRIED_LATER or e.IdempotencyInProgress in errors:
         headers.append("Retry-After")
-    if e.RateLimited in errors:
+    if status not in UNCOUNTED:
         headers += RATE_HEADERS
     if operation.takes_idempotency_key and status in REPLAYED:
         headers.append(REPLAYED_HEADER)
@@ -242,7 +244,7 @@ def _problem(operation: Operation, status: int, errors: list[type[e.BanksideErro
         "description": "\n".join(
             f"- `{error.code}`: {_detail(operation, error)}" for error in errors
         ),
-        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
+        "headers": _headers(headers),
         "content": {
             "application/problem+json": {
                 "schema": schema,
@@ -257,6 +259,10 @@ def _problem(operation: Operation, status: int, errors: list[type[e.BanksideErro
             }
         },
     }
+
+
+def _headers(names: Iterable[str]) -> Schema:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
 
 
 def _name(error: type[e.BanksideError]) -> str:

@@ -210,13 +210,19 @@ def test_an_operation_has_what_it_refuses_a_body_with_also_where_there_is_none_t
     assert {"400", "415"} <= {*responses(row)}
 
 
+@each_row
+def test_every_answer_to_a_request_that_counts_tells_the_rate(row: Operation) -> None:
+    rate = {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}
+
+    told = {status for status, found in responses(row).items() if rate <= found["headers"].keys()}
+
+    assert told == responses(row).keys() - {"401", "408", "413"}
+
+
 @with_each([row for row in ROWS if not row.is_read], name_of)
-def test_a_write_tells_the_rate_and_a_replay(row: Operation) -> None:
+def test_a_write_tells_a_replay(row: Operation) -> None:
     found = responses(row)
 
-    assert {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} <= {
-        *found["429"]["headers"]
-    }
     for status in {"404", "409"} & {*found}:
         assert "Idempotent-Replayed" in found[status]["headers"]
 
