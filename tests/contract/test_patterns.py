@@ -17,6 +17,7 @@ from libs.contracts import fields as f
 from libs.contracts import patterns
 from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.specs.release import released_document
+from services.webhook_dispatcher.adapters.callback_targets import target_of
 from tests.support.documents import openapi_document
 from tests.support.with_each import with_each
 
@@ -31,6 +32,12 @@ def accepted(kind: Any, value: str) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def shape_with_pattern(document: Any, schema: str, field: str) -> Any:
+    item = document["components"]["schemas"][schema]["properties"][field]
+    (shape,) = [part for part in (item, *item.get("anyOf", [])) if "pattern" in part]
+    return shape
 
 
 @pytest.mark.parametrize(
@@ -105,13 +112,45 @@ def test_a_routing_number_begins_with_two_digits_that_are_assigned(prefix: int) 
     assert accepted(f.RoutingNumber, digits + rtn.calc_check_digit(digits)) is (prefix in assigned)
 
 
+@pytest.mark.parametrize(
+    ("schema", "field", "pattern"),
+    [
+        ("Person", "tin", patterns.TIN),
+        ("Business", "website", patterns.WEB_URL),
+        ("CreateSubscription", "callback_url", patterns.CALLBACK_URL),
+    ],
+    ids=["tin", "website", "callback_url"],
+)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_a_pattern_that_was_widened_takes_what_the_released_one_took(data: st.DataObject) -> None:
-    person = released_document()["components"]["schemas"]["Person"]["properties"]
-    value = data.draw(st.from_regex(re.compile(person["tin"]["pattern"], re.ASCII), fullmatch=True))
+def test_a_pattern_that_was_widened_takes_what_the_released_one_took(
+    data: st.DataObject, schema: str, field: str, pattern: str
+) -> None:
+    shape = shape_with_pattern(released_document(), schema, field)
+    value = data.draw(st.from_regex(re.compile(shape["pattern"], re.ASCII), fullmatch=True))
 
-    assert re.search(patterns.TIN, value)
+    assert re.search(pattern, value)
+
+
+@with_each(
+    [
+        "https://example.com/a%20b,c;d=e(f)@g:h?i=j/k?l&m=%2F",
+        "HTTPS://Example.com",
+        "https://a_b.example.com/",
+        "https://example:443",
+    ]
+)
+def test_a_url_that_is_accepted_is_allowed_by_the_document(url: str) -> None:
+    assert accepted(f.WebUrl, url)
+    assert target_of(url).scheme == "https"
+    assert re.search(patterns.WEB_URL, url)
+    assert re.search(patterns.CALLBACK_URL, url)
+
+
+@with_each(["https://example.com:12345/", "http://example.com:65535/#team", "http://intranet"])
+def test_a_website_has_any_port_and_a_fragment(url: str) -> None:
+    assert accepted(f.WebUrl, url)
+    assert re.search(patterns.WEB_URL, url)
 
 
 @with_each(range(100))
@@ -151,6 +190,8 @@ def test_places_are_lists() -> None:
     [
         ("CreateSubscription", "callback_url", "0"),
         ("CreateSubscription", "callback_url", "http://hooks.example.com/"),
+        ("CreateSubscription", "callback_url", "https://hooks.example.com/#here"),
+        ("CreateSubscription", "callback_url", "https://203.0.113.7/"),
         ("Business", "website", "tidewater"),
         ("Business", "business_name", "   "),
         ("Business", "ein", "001234567"),
@@ -161,7 +202,6 @@ def test_places_are_lists() -> None:
 def test_what_is_refused_is_not_allowed_by_the_document(
     schema: str, field: str, refused: str
 ) -> None:
-    item = openapi_document()["components"]["schemas"][schema]["properties"][field]
-    (shape,) = [part for part in (item, *item.get("anyOf", [])) if "pattern" in part]
+    shape = shape_with_pattern(openapi_document(), schema, field)
 
     assert not re.search(shape["pattern"], refused)
