@@ -178,9 +178,7 @@ class ExternalBankAccount(Model):
     these.
     """
     routing_number: f.RoutingNumber
-    """The bank's routing number: nine digits with a valid ABA checksum, of which the first two are 00 to 12, 21 to 32,
-    61 to 72 or 80, and not all are zeros.
-    """
+    """The bank's routing number: nine digits with a valid ABA checksum, not all zeros."""
     account_number: f.ExternalAccountNumber
     """The full account number, 4 to 17 digits. It is shown to you in full only by `getExternalAccount`."""
     address_on_account: Address

@@ -118,11 +118,8 @@ def _tin(value: str) -> str:
 def _routing_number(value: str, info: ValidationInfo) -> str:
     if not (re.fullmatch(r"[0-9]{9}", value) and _aba_checksum(value) == 0):
         raise ValueError("a routing number is nine digits with a valid ABA checksum")
-    # Earlier releases accepted any prefix.
-    if not (re.match(patterns.ROUTING_PREFIX, value) or _is_accepted(info)):
-        raise ValueError(
-            "the first two digits of a routing number are 00 to 12, 21 to 32, 61 to 72 or 80, not all zeros"
-        )
+    if int(value) == 0 and not _is_accepted(info):  # earlier releases accepted it
+        raise ValueError("a routing number is not all zeros")
     return value
 
 
@@ -378,7 +375,7 @@ RoutingNumber = Annotated[
     AfterValidator(_routing_number),
     _shown(
         "^[0-9]{9}$",
-        "A routing number with its ABA checksum, which begins with 00 to 12, 21 to 32, 61 to 72 or 80",
+        "A routing number with its ABA checksum, not all zeros",
     ),
 ]
 ExternalAccountNumber = Annotated[

@@ -28,10 +28,6 @@ TIN = f"^({_SSN}|{_ITIN})$"
 
 PHONE = r"^(\+[1-9][0-9]{6,14}|\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4})$"
 
-ROUTING_PREFIX = r"^(?!0{9})(0[0-9]|1[0-2]|2[1-9]|3[0-2]|6[1-9]|7[0-2]|80)"
-"""What routing numbers begin with (American Bankers Association, Routing Number Policy). The document says it in words,
-since its pattern is that of the released one.
-"""
 
 _LABEL_REST = r"([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = rf"([A-Za-z0-9_]{_LABEL_REST}\.)*[A-Za-z]{_LABEL_REST}"

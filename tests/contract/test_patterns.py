@@ -96,20 +96,12 @@ def test_numbers_of_examples_are_no_tins(number: str) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(number=st.integers(10, 13 * 10**7 - 1).map("{:09}".format))
+@given(number=st.integers(10, 10**9 - 1).map("{:09}".format))
 def test_a_routing_number_is_one_by_another_implementation_too(number: str) -> None:
     right = number[:8] + rtn.calc_check_digit(number[:8])
 
     assert accepted(f.RoutingNumber, right)
     assert accepted(f.RoutingNumber, number) is (number == right)
-
-
-@with_each(range(100))
-def test_a_routing_number_begins_with_two_digits_that_are_assigned(prefix: int) -> None:
-    assigned = {*range(13), *range(21, 33), *range(61, 73), 80}
-    digits = f"{prefix:02}100002"
-
-    assert accepted(f.RoutingNumber, digits + rtn.calc_check_digit(digits)) is (prefix in assigned)
 
 
 @pytest.mark.parametrize(

@@ -167,11 +167,10 @@ def test_an_address_with_a_longer_local_part_is_read_where_it_was_accepted() -> 
     assert read == address
 
 
-@pytest.mark.parametrize("number", ["000000000", "130000006"])
-def test_a_routing_number_that_no_bank_has_is_read_where_it_was_accepted(number: str) -> None:
-    read = TypeAdapter(f.RoutingNumber).validate_python(number, context={OF_ANY_RELEASE: True})
+def test_a_routing_number_of_zeros_is_read_where_it_was_accepted() -> None:
+    read = TypeAdapter(f.RoutingNumber).validate_python("0" * 9, context={OF_ANY_RELEASE: True})
 
-    assert read == number
+    assert read == "0" * 9
 
 
 def test_ten_digits_of_no_us_number_are_read_where_they_were_accepted() -> None:
