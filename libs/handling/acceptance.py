@@ -68,8 +68,8 @@ class Arriving:
 
 
 Ordering = Callable[[AsyncConnection, Arriving], Awaitable[str | None]]
-"""The ordering key of a command: commands with the same key are driven one at a time. A command that has a key is
-recorded in the transaction that found the key.
+"""The ordering key of a command: commands with the same key are driven one at a time, each until it is over or has left
+the order (`inbox_acceptance.leave_order`). A command that has a key is recorded in the transaction that found the key.
 """
 
 

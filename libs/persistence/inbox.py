@@ -7,8 +7,9 @@
           lease expired or due again: claimed by the sweeper of any replica
 
 Commands with one ordering key are driven one at a time, in the order in which they were recorded. A parked command has
-left that order, and a retried one joins it at the end. A driver works under a lease, whose id is the fencing token of
-its commits: a stalled driver that was replaced cannot commit anything more.
+left that order, as one may whose effect is made (`leave_order`); a retried one joins it at the end. A driver works
+under a lease, whose id is the fencing token of its commits: a stalled driver that was replaced cannot commit anything
+more.
 
 `inbox_acceptance` records commands, `leased_writes` finishes them; here they are leased and driven.
 """

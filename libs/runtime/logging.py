@@ -43,6 +43,10 @@ READER_ENDED = "Cancelling cause reader exited abnormally"
 """A record of aiormq that is left out where RabbitMQ stopped or is not reached any more: `broker_session_lost` says so.
 It stays where a frame was malformed, RabbitMQ's or ours.
 """
+CLOSED = (
+    'Unexpected connection close from remote "%s", Connection.Close(reply_code=%r, reply_text=%r)'
+)
+"""Likewise."""
 CONNECTION_FORCED = 320
 """The reply code with which RabbitMQ ends its connections as it stops."""
 
@@ -116,6 +120,8 @@ class _Forward(logging.Handler):
 def _is_told_by_us(record: logging.LogRecord) -> bool:
     if record.msg == NOT_CONNECTED:
         return True
+    if record.msg == CLOSED and isinstance(record.args, tuple):
+        return record.args[1:2] == (CONNECTION_FORCED,)
     if record.msg != READER_ENDED or not record.exc_info:
         return False
     error = record.exc_info[1]

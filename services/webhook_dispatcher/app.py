@@ -60,12 +60,17 @@ CONNECTIONS_PER_SLOT = 2
 rather than 115 microseconds of processor time.
 """
 
-_CHANGES = frozenset(
-    row.name
-    for pair in (table.UPDATE_SUBSCRIPTION, table.DELETE_SUBSCRIPTION, table.ROTATE_SECRET)
+_ORDERS = {
+    row.name: order
+    for order, pairs in {
+        "": (table.RECOVER_SUBSCRIPTION,),
+        "/changes": (table.UPDATE_SUBSCRIPTION, table.DELETE_SUBSCRIPTION),
+        "/secret": (table.ROTATE_SECRET,),
+    }.items()
+    for pair in pairs
     for row in pair
-)
-_RECOVERIES = frozenset(row.name for row in table.RECOVER_SUBSCRIPTION)
+}
+"""By the operation, what its ordering key ends with."""
 
 
 @asynccontextmanager
@@ -197,17 +202,18 @@ def _warn_of_few_open_files(process: Process, connections: int) -> None:
 
 async def in_order_of_subscription(_: AsyncConnection, command: Arriving) -> str | None:
     """Changes of one subscription are made in the order in which they were accepted, so that one that is driven again
-    undoes no later one. Recoveries go one after another: they are long, and each would wait on a connection for the
-    lock on the subscription's row. No change waits for a recovery.
+    undoes no later one. So are rotations of its secret, which wait for no change: one may have to wait long for its
+    callback URL to be looked up. Recoveries go one after another: they are long, and each would wait on a connection
+    for the lock on the subscription's row.
 
     Other commands do not wait. The keys contain the principal, so that another one that names the subscription neither
     waits for its commands nor delays them.
     """
-    if command.operation not in _CHANGES | _RECOVERIES:
+    order = _ORDERS.get(command.operation)
+    if order is None:
         return None
     principal, subscription_id = command.principal, parse_id(command.body["subscription_id"])
-    key = f"{principal.tenant}/{principal.customer_id or ''}/{subscription_id}"
-    return key if command.operation in _RECOVERIES else f"{key}/changes"
+    return f"{principal.tenant}/{principal.customer_id or ''}/{subscription_id}{order}"
 
 
 class Handlers:

@@ -138,9 +138,11 @@ class SubscriptionCommands:
             record = await owned(
                 connection, drive.principal, command.subscription_id, for_change=True
             )
-            updated = await save(connection, record, _changed(record, sent))
-            # Its deliveries may be millions: a later change does not wait until they have followed.
+            changed = _changed(record, sent)
+            # Its deliveries may be millions: a later change does not wait until they have followed. Before `save`, by
+            # which events that are being recorded wait until the commit.
             await inbox_acceptance.leave_order(connection, drive.command_id)
+            updated = await save(connection, record, changed)
             return _Updated(subscription=subscription_view(updated), before=record.status.value)
 
         done = known or await self._outcomes.change(drive, _Updated, change)
@@ -164,9 +166,9 @@ class SubscriptionCommands:
             record = await owned(
                 connection, drive.principal, command.subscription_id, for_change=True
             )
+            await inbox_acceptance.leave_order(connection, drive.command_id)
             await recording.lock_positions(connection)
             await subscriptions.delete(connection, record.id)
-            await inbox_acceptance.leave_order(connection, drive.command_id)
             return _Deleted(subscription_id=str(record.id))
 
         deleted = await self._outcomes.change(drive, _Deleted, delete)

@@ -8,7 +8,8 @@
 
 They may be millions, so they are changed in batches, each in a transaction in which the subscription keeps its status.
 
-Those of a subscription that was unavailable and became active are no strays: they stay held until `recover`.
+Those of a subscription that was unavailable and became active are no strays: they stay held until `recover`, or until
+it is disabled and made active again.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import aiormq
 import pytest
 from prometheus_client import REGISTRY
 
-from libs.runtime.logging import READER_ENDED, redact_sensitive
+from libs.runtime.logging import CLOSED, READER_ENDED, redact_sensitive
 from libs.runtime.request_log import Lines
 from tests.support.launching import Program, forked
 from tests.support.pace import pace
@@ -244,8 +244,22 @@ def test_a_malformed_frame_of_the_broker_or_of_ours_is_logged_with_its_trace(rai
     assert line["exception"][0]["type"] in raised
 
 
-def test_the_record_that_is_left_out_is_that_of_the_locked_aiormq() -> None:
-    assert READER_ENDED in Path(str(aiormq.connection.__file__)).read_text()
+@pytest.mark.parametrize(("code", "expected"), [(320, []), (541, [CLOSED])])
+def test_of_connections_that_the_broker_closes_only_its_stop_is_told_by_us_alone(
+    code: int, expected: list[str]
+) -> None:
+    lines = lines_of(
+        f"logging.getLogger('aiormq.connection').error({CLOSED!r}, 'amqp://a', {code}, 'reason')"
+    )
+
+    assert [line["event"] for line in lines] == expected
+
+
+def test_the_records_that_are_left_out_are_those_of_the_locked_aiormq() -> None:
+    read = Path(str(aiormq.connection.__file__)).read_text()
+
+    assert READER_ENDED in read
+    assert all(part in read.replace('\\"', '"') for part in CLOSED.split(", "))
 
 
 def test_a_line_of_another_library_has_its_arguments_and_its_logger() -> None:

@@ -13,6 +13,7 @@ import asyncpg
 import pytest
 
 from libs.contracts import webhook_operations as table
+from libs.contracts.errors import NotFound
 from services.webhook_dispatcher.handlers.batches import BATCHES_OF_TENANT_AT_ONCE
 from tests.integration.webhooks.api.desk import Desk
 from tests.support.pace import pace
@@ -175,3 +176,22 @@ async def test_a_change_does_not_wait_until_deliveries_have_followed_an_earlier_
     assert not is_done
     assert (later["status"], later["description"]) == ("active", "mended")
     assert [one["status"] for one in await desk.deliveries(subscription_id)] == ["pending"]
+
+
+async def test_a_change_does_not_wait_until_the_deliveries_of_a_deleted_subscription_are_gone(
+    desk: Desk,
+) -> None:
+    asked = {"subscription_id": await desk.subscribe()}
+    delivery_id = await desk.delivery_of(await desk.record(), asked["subscription_id"])
+
+    async def is_deleted() -> bool:
+        return not await desk.ask(table.LIST_SUBSCRIPTIONS, desk.customer)
+
+    async with asyncio.TaskGroup() as group, locked(desk, delivery_id, lock=LOCK_DELIVERIES):
+        deletion = group.create_task(desk.ask(table.DELETE_SUBSCRIPTION, desk.customer, **asked))
+        await eventually("it is deleted", is_deleted)
+        with pytest.raises(NotFound):
+            await desk.ask(table.UPDATE_SUBSCRIPTION, desk.customer, **asked, description="late")
+        is_done = deletion.done()
+
+    assert not is_done

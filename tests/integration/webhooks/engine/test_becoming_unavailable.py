@@ -229,6 +229,17 @@ async def test_endpoints_that_get_no_attempts_are_looked_at_page_by_page(rig: Ri
         at=now - NO_SUCCESS,
         id=dead,
     )
+    # The one succeeded lately, the other is not active.
+    await rig.change(
+        "UPDATE endpoint SET failing_since = :since, failed_events = 10,"
+        " last_success_at = CASE WHEN subscription_id = :last THEN CAST(:since AS timestamptz) ELSE :now END"
+        " WHERE subscription_id <> :dead",
+        since=now - NO_SUCCESS,
+        now=now,
+        last=last,
+        dead=dead,
+    )
+    await rig.change("UPDATE subscription SET status = 'disabled' WHERE id = :id", id=last)
 
     async def failed_after(after: UUID) -> tuple[list[UUID], UUID | None]:
         async with rig.database.driver() as connection:
@@ -244,6 +255,22 @@ async def test_endpoints_that_get_no_attempts_are_looked_at_page_by_page(rig: Ri
     assert await failed_after(UUID(int=0)) == ([dead], dead)
     assert await failed_after(first) == ([dead], last)
     assert await failed_after(dead) == ([], None)
+
+
+async def test_it_is_unavailable_after_its_last_change_also_by_a_clock_that_is_behind(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/a")
+    behind = rig.clock() - timedelta(hours=1)
+
+    async with rig.database.transaction() as connection:
+        await subscriptions.make_unavailable(connection, subscription, 0, behind)
+
+    [row] = await rig.query(
+        "SELECT unavailable_at > created_at AS is_later FROM subscription WHERE id = :id",
+        id=subscription,
+    )
+    assert row.is_later
 
 
 async def add_deliveries(rig: Rig, subscription_id: UUID | None, state: str, count: int) -> None:
