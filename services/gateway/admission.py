@@ -38,7 +38,7 @@ FEWEST_BEYOND = 100
 """A key with a small rate is closed after this many requests beyond its rate, within a minute and at one process."""
 
 CLOCK_ERROR_SECONDS = 1e-6
-"""`due` is Unix time as a double, exact to a quarter of a microsecond: the statement allows for as much."""
+"""Allowed for rounding: `due` is Unix time as a double, exact to a quarter of a microsecond. `_ADMIT` has the same."""
 
 # Rows are written in a fixed order, so that two batches cannot wait for each other. `due` is at most a minute ahead.
 # Its bound is a second more, for a batch that read the clock before another one and gets the row after it. Without a

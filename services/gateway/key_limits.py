@@ -46,7 +46,9 @@ def too_many_networks(networks: Collection[object], field: str) -> list[ErrorDet
 
 
 def networks_of(wanted: Collection[str]) -> frozenset[str]:
-    """In their normal form, as the gateway compares them with the addresses of callers; of networks with no error."""
+    """Those in which `wrong_networks` finds no error, in their normal form, as the gateway compares them with the
+    addresses of callers.
+    """
     return frozenset(str(ip_network(text)) for text in wanted)
 
 

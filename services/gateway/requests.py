@@ -22,8 +22,8 @@ MAX_BODY_BYTES = 256 * 1024
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _JSON_TYPE = re.compile(r"application/json\s*(;[^,]*)?", re.IGNORECASE | re.ASCII)
-_OTHER_CHARSET = re.compile(r';\s*charset\s*=(?!\s*"?utf-?8"?\s*(;|$))', re.IGNORECASE | re.ASCII)
 """RFC 9110, 8.3.1: a media type may have parameters. Those that JSON does not know say nothing."""
+_OTHER_CHARSET = re.compile(r';\s*charset\s*=(?!\s*"?utf-?8"?\s*(;|$))', re.IGNORECASE | re.ASCII)
 
 
 def request_id_of(request: web.Request) -> str:

@@ -184,6 +184,7 @@ def test_places_are_lists() -> None:
         ("CreateSubscription", "callback_url", "http://hooks.example.com/"),
         ("CreateSubscription", "callback_url", "https://hooks.example.com/#here"),
         ("CreateSubscription", "callback_url", "https://203.0.113.7/"),
+        ("CreateSubscription", "callback_url", "https://hooks.example.com/50%"),
         ("Business", "website", "tidewater"),
         ("Business", "business_name", "   "),
         ("Business", "ein", "001234567"),

@@ -15,6 +15,12 @@ def test_a_number_comes_out_digit_for_digit() -> None:
     assert encode(decode(data)) == data
 
 
+def test_a_number_as_long_as_the_interface_takes_is_taken() -> None:
+    share = "0." + 63 * "0" + 59 * "1"  # 1.11…e-64, in 64 characters, written without an exponent
+
+    assert decode(f'{{"share":{share}}}'.encode()) == {"share": Decimal(share)}
+
+
 @with_each(
     [
         b"{",
