@@ -28,7 +28,6 @@ TIN = f"^({_SSN}|{_ITIN})$"
 
 PHONE = r"^(\+[1-9][0-9]{6,14}|\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4})$"
 
-
 _LABEL_REST = r"([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST = rf"([A-Za-z0-9_]{_LABEL_REST}\.)*[A-Za-z]{_LABEL_REST}"
 """A host name in ASCII, whose last label is no number. One with `xn--` is not checked further."""

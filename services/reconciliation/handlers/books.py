@@ -71,16 +71,18 @@ class Books:
         async with self._database.transaction() as connection:
             return await postings.page_of_posted(connection, after or "", limit)
 
-    async def debits(self, ids: Sequence[str], deadline: float) -> dict[str, WirePostings]:
-        """Of all postings that there are by now."""
-        found, _ = await self._by_now(lambda connection: postings.debits(connection, ids), deadline)
-        return found
+    async def of_wires(
+        self, ids: Sequence[str], return_ids: Sequence[str], deadline: float
+    ) -> tuple[dict[str, WirePostings], dict[str, WirePostings]]:
+        """Debits of wires by their ids, and credits of returns by theirs, of all postings that there are by now."""
 
-    async def returns(self, ids: Sequence[str], deadline: float) -> dict[str, WirePostings]:
-        """Of all postings that there are by now."""
-        found, _ = await self._by_now(
-            lambda connection: postings.returns(connection, ids), deadline
-        )
+        async def read(
+            connection: AsyncConnection,
+        ) -> tuple[dict[str, WirePostings], dict[str, WirePostings]]:
+            debits = await postings.debits(connection, ids)
+            return debits, await postings.returns(connection, return_ids) if return_ids else {}
+
+        found, _ = await self._by_now(read, deadline)
         return found
 
     async def page_of_debits(self, after: str | None, limit: int) -> list[WirePostings]:

@@ -109,15 +109,14 @@ class WireComparison:
         sides = {one: _sides(ours.get(one), theirs.get(one, [])) for one in ids}
         if self._books is None:
             return sides
-        # A wire's debit is one commit with its completion at the bank, and the credit with its return: read after the
-        # wire, they are there.
-        debits = await self._books.debits(ids, deadline)
         named = {
             key: side.theirs.return_transaction_id
             for key, side in sides.items()
             if side.theirs is not None and side.theirs.return_transaction_id is not None
         }
-        returns = await self._books.returns(list(named.values()), deadline) if named else {}
+        # A wire's debit is one commit with its completion at the bank, and the credit with its return: read after the
+        # wire, they are there.
+        debits, returns = await self._books.of_wires(ids, list(named.values()), deadline)
         came_back = {key: returns.get(return_id) for key, return_id in named.items()}
         return {
             key: replace(

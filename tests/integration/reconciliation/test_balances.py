@@ -91,6 +91,11 @@ def soon() -> float:
     return time.time() + 10 * pace()
 
 
+async def debits_of(books: Books, *ids: str) -> dict[str, WirePostings]:
+    debits, _ = await books.of_wires(ids, [], soon())
+    return debits
+
+
 async def look(database: Database, bank: FakeBank, *account_ids: str) -> list[Finding]:
     books = Books(database, bank, page_size=PAGE)
     comparison = BalanceComparison(books, bank, page_size=PAGE)
@@ -253,8 +258,8 @@ async def test_debits_of_wires_are_counted_under_their_transaction_ids(database:
     transaction_id = bank.post("-4.00", "wire")
     books = Books(database, bank, page_size=PAGE)
 
-    first = await books.debits([transaction_id, "t_1"], soon())
-    again = await books.debits([transaction_id, "t_1"], soon())
+    first = await debits_of(books, transaction_id, "t_1")
+    again = await debits_of(books, transaction_id, "t_1")
 
     counted = {transaction_id: WirePostings(transaction_id, 1, Decimal("-4.00"), ACCOUNT)}
     assert first == again == counted
@@ -265,10 +270,10 @@ async def test_returns_are_counted_under_transaction_ids_of_their_own(database: 
     transaction_id = bank.post("4.00", "return")
     books = Books(database, bank, page_size=PAGE)
 
-    debits = await books.debits([transaction_id], soon())
+    debits = await debits_of(books, transaction_id)
 
     assert debits == {}
-    assert await books.returns([transaction_id], soon()) == {
+    assert (await books.of_wires([], [transaction_id], soon()))[1] == {
         transaction_id: WirePostings(transaction_id, 1, Decimal("4.00"), ACCOUNT)
     }
 
@@ -288,7 +293,7 @@ async def test_sums_to_which_the_release_before_has_added_are_made_anew(database
     found = await look(database, bank)
 
     books = Books(database, bank, page_size=PAGE)
-    [debit] = (await books.debits([transaction_id], soon())).values()
+    [debit] = (await debits_of(books, transaction_id)).values()
     assert (found, debit.account_id) == ([[]], ACCOUNT)
 
 
@@ -297,7 +302,7 @@ async def test_money_that_came_in_by_wire_is_no_debit_of_a_wire(database: Databa
     transaction_id = bank.post("25.00", "wire")
     books = Books(database, bank, page_size=PAGE)
 
-    debits = await books.debits([transaction_id], soon())
+    debits = await debits_of(books, transaction_id)
 
     assert debits == {}
     assert await look(database, bank) == [[]]
@@ -419,9 +424,7 @@ async def test_sums_that_are_forgotten_while_they_are_brought_up_to_date_are_rea
         bank.post(amount)
 
     bank.is_asked_for = True
-    debits = await books.debits([debit], soon())
-    bank.is_asked_for = True
-    returns = await books.returns([credit], soon())
+    debits, returns = await books.of_wires([debit], [credit], soon())
     bank.is_asked_for = True
     [of_account, of_closed_account] = await look(database, bank, ACCOUNT, "closed")
 
@@ -458,4 +461,4 @@ async def test_sums_that_another_process_completes_amid_a_look_are_read_whole(
     monkeypatch.setattr(looking, "_catch_up", forget_and_begin_anew)
     monkeypatch.setattr(cursor, "read", complete_and_read)
 
-    assert list(await looking.debits([debit], soon())) == [debit]
+    assert list(await debits_of(looking, debit)) == [debit]
