@@ -22,7 +22,7 @@ SAME_WORKER = (
         "e2e/test_newcomer.py",
         "e2e/test_python_client.py",
         "e2e/test_request_log.py",
-        "e2e/test_typescript_client.py",
+        "e2e/typescript_client",
     ),
     (
         "e2e/test_audit.py",
