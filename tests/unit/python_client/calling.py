@@ -14,7 +14,7 @@ from aiohttp import web
 
 from bankside_client import AsyncClient, AsyncPage, BanksideError, Client, Page
 from libs.contracts.exact_json import encode
-from tests.unit.client.answering import KEY, Gateway
+from tests.unit.client.answering import KEY, Gateway, problem
 
 WIRE = {
     "transaction_id": "t1",
@@ -29,6 +29,7 @@ SENT = {
     "amount": Decimal("1234567890.12"),
     "purpose": "Invoice",
 }
+UNAVAILABLE = problem(503, "unavailable", headers={"Retry-After": "0"})
 
 Call = Callable[..., Coroutine[Any, Any, Any]]
 
