@@ -44,12 +44,12 @@ class SessionTransport(httpx.AsyncBaseTransport):
             raise AttemptFailed(Failure.NOT_CONNECTED) from None
         except aiohttp.ClientError:
             raise AttemptFailed(Failure.BROKEN) from None
-        if response.headers.get("Content-Encoding", "identity") != "identity":
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             # No other encoding is asked for. A body that is decoded has no bound.
             raise AttemptFailed(Failure.UNREADABLE, response.status)
         return httpx.Response(
             response.status,
-            headers=list(response.headers.items()),
+            headers=response.raw_headers,
             content=storable_json(body),
             request=request,
         )

@@ -158,18 +158,31 @@ async def test_neither_the_api_key_nor_a_value_is_in_a_log_or_an_exception(
     assert "a value of a customer" not in seen
 
 
+def with_header(name: str, value: str) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.json_response(wire_transfer(None), headers={name: value})
+
+    return answer
+
+
 async def test_an_answer_that_is_compressed_is_not_read(
     provider: Provider, increase: IncreaseClient
 ) -> None:
-    async def compressed(request: object) -> object:
-        answer = await shows(wire_transfer(None))(request)  # type: ignore[arg-type]
-        answer.headers["Content-Encoding"] = "gzip"
-        return answer
-
-    provider.answers = [compressed]  # type: ignore[list-item]
+    provider.answers = [with_header("Content-Encoding", "gzip")]
 
     with pytest.raises(ProviderError):
         await read(increase)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("X-Served-By", "caf\xe9"), ("Content-Encoding", "Identity")]
+)
+async def test_an_answer_is_read_with_the_headers_that_a_proxy_adds(
+    provider: Provider, increase: IncreaseClient, name: str, value: str
+) -> None:
+    provider.answers = [with_header(name, value)]
+
+    assert await read(increase) == "wire_transfer_1"
 
 
 async def page(client: IncreaseClient, cursor: str | None) -> CursorPage[str]:
