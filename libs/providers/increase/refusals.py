@@ -16,9 +16,13 @@ PRIVATE_FEATURE = "private_feature_error"
 """A 403 that says nothing of the key: Increase has not enabled the feature. No write is decided by it."""
 RATE_LIMITED = 429
 DECIDED = frozenset(
-    {"invalid_operation_error", "invalid_parameters_error", "malformed_request_error", NOT_FOUND}
+    {"invalid_operation_error", "invalid_parameters_error", "malformed_request_error"}
 )
-"""By an error of these types Increase has looked at the request and said no to it."""
+"""By an error of these types Increase has looked at the request and said no to it.
+
+`NOT_FOUND` is none of them: our writes name objects that Increase has, and deletes none of. It does not find them under
+a key of another group, which sees no earlier send of ours either.
+"""
 
 LONGEST_REST = timedelta(seconds=30)
 """A 429 that asks for more counts as one that asks for this: an answer must not keep a bank away for a day."""

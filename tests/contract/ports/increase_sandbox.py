@@ -79,6 +79,8 @@ async def has_posted(sdk: AsyncIncrease, account_id: str, cents: int) -> None:
 class OwnWireBank:
     """See `wire_banks.WireBank`."""
 
+    refuses_unknown_ids = False
+
     def __init__(self, sdk: AsyncIncrease, session: aiohttp.ClientSession) -> None:
         client = own_client("core", session)
         self.core: CoreBanking = IncreaseCoreBanking(client, WRITES)
@@ -97,6 +99,9 @@ class OwnWireBank:
 
     async def close(self, account_id: str) -> NoReturn:
         pytest.skip("Increase closes an account only when it is empty")
+
+    async def unlink(self, external_account_id: str) -> None:
+        await self._sdk.external_accounts.update(external_account_id, status="archived")
 
     async def fail_next_send(self, fault: Fault) -> NoReturn:
         pytest.skip(NO_FAULTS)
@@ -143,7 +148,7 @@ class OwnWireBank:
 class OwnOnboardingBank:
     """See `onboarding_banks.OnboardingBank`. Core banking is apart from identity verification, as at the fake."""
 
-    numbers_versions = knows_owners = False
+    numbers_versions = knows_owners = refuses_unknown_ids = False
 
     def __init__(self, sdk: AsyncIncrease, session: aiohttp.ClientSession) -> None:
         client = own_client("core", session)

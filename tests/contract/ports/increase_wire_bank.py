@@ -30,6 +30,8 @@ NOT_CARRIED_OUT = frozenset({"rejected", "canceled", "reversed"})
 class IncreaseWireBank:
     """See `wire_banks.WireBank`."""
 
+    refuses_unknown_ids = False
+
     def __init__(self, url: str, sdk: AsyncIncrease, session: aiohttp.ClientSession) -> None:
         client = IncreaseClient("core", url, KEY, session)
         self.core: CoreBanking = IncreaseCoreBanking(client, WRITES)
@@ -50,6 +52,9 @@ class IncreaseWireBank:
 
     async def close(self, account_id: str) -> None:
         await self.order("PATCH", f"objects/{account_id}", fields={"status": "closed"})
+
+    async def unlink(self, external_account_id: str) -> None:
+        await self._sdk.external_accounts.update(external_account_id, status="archived")
 
     async def fail_next_send(self, fault: Fault) -> None:
         await self.order("PUT", "faults", operation="POST /wire_transfers", kind=fault, times=1)

@@ -41,10 +41,12 @@ class OnboardingBank(Protocol):
     Args:
         numbers_versions: what it says of an identity has a version that grows.
         knows_owners: external accounts belong to its customers.
+        refuses_unknown_ids: that it does not know an id decides on a write.
     """
 
     numbers_versions: bool
     knows_owners: bool
+    refuses_unknown_ids: bool
 
     @property
     def identity(self) -> IdentityProvider: ...
@@ -68,7 +70,7 @@ class OnboardingBank(Protocol):
 class FakeOnboardingBank:
     """`FakeProviders`, which stand in for both in the tests of onboarding's sagas."""
 
-    numbers_versions = knows_owners = True
+    numbers_versions = knows_owners = refuses_unknown_ids = True
 
     def __init__(self) -> None:
         self._bank = FakeProviders()
@@ -88,7 +90,7 @@ class FakeOnboardingBank:
 
 
 class SandboxOnboardingBank:
-    numbers_versions = knows_owners = True
+    numbers_versions = knows_owners = refuses_unknown_ids = True
 
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         tokens, url = stack.environment.secrets.provider_tokens["onboarding"], stack.sandbox_url
@@ -115,7 +117,7 @@ class SandboxOnboardingBank:
 class IncreaseOnboardingBank:
     """Increase's fake, with core banking apart from identity verification: each makes entities of its own."""
 
-    numbers_versions = knows_owners = False
+    numbers_versions = knows_owners = refuses_unknown_ids = False
 
     def __init__(self, running: RunningBank, client: IncreaseClient) -> None:
         self._bank = running.bank

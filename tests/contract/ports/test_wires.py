@@ -173,12 +173,9 @@ async def from_a_closed_account(bank: WireBank, wire: WireRecord) -> WireRecord:
     return wire
 
 
-async def to_an_account_that_is_not_linked(_: WireBank, wire: WireRecord) -> WireRecord:
-    return replace(wire, external_account_id="ext_unknown")
-
-
-async def from_an_unknown_account(_: WireBank, wire: WireRecord) -> WireRecord:
-    return replace(wire, sending_account_id="acc_unknown")
+async def to_an_account_that_is_not_linked_any_more(bank: WireBank, wire: WireRecord) -> WireRecord:
+    await bank.unlink(wire.external_account_id)
+    return wire
 
 
 @pytest.mark.parametrize(
@@ -187,8 +184,7 @@ async def from_an_unknown_account(_: WireBank, wire: WireRecord) -> WireRecord:
         (beyond_its_funds, Reason.INSUFFICIENT_FUNDS),
         (from_a_restricted_account, Reason.ACCOUNT_RESTRICTED),
         (from_a_closed_account, Reason.ACCOUNT_CLOSED),
-        (to_an_account_that_is_not_linked, Reason.EXTERNAL_ACCOUNT_NOT_LINKED),
-        (from_an_unknown_account, Reason.PROVIDER_REFUSED),
+        (to_an_account_that_is_not_linked_any_more, Reason.EXTERNAL_ACCOUNT_NOT_LINKED),
     ],
 )
 async def test_a_refusal_has_a_reason_of_ours_and_no_effect(
@@ -205,6 +201,29 @@ async def test_a_refusal_has_a_reason_of_ours_and_no_effect(
     assert outcome.code
     # A bank may keep its refusals or not. It never finds what it refused accepted.
     assert isinstance(found, Absent) or found == outcome
+    assert await carried_out(wire_bank, funded) == []
+
+
+@pytest.mark.parametrize(
+    ("unknown", "reason"),
+    [
+        ({"external_account_id": "ext_unknown"}, Reason.EXTERNAL_ACCOUNT_NOT_LINKED),
+        ({"sending_account_id": "acc_unknown"}, Reason.PROVIDER_REFUSED),
+    ],
+)
+async def test_a_wire_of_an_account_that_the_bank_does_not_know_is_not_carried_out(
+    wire_bank: WireBank, unknown: dict[str, str], reason: Reason
+) -> None:
+    funded = await funded_wire(wire_bank)
+    wire = replace(funded, **unknown)  # type: ignore[arg-type]
+
+    outcome = await send(wire_bank, wire)
+
+    if wire_bank.refuses_unknown_ids:
+        assert isinstance(outcome, Refused)
+        assert outcome.reason is reason
+    else:
+        assert isinstance(outcome, Unknown)
     assert await carried_out(wire_bank, funded) == []
 
 

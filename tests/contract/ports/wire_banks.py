@@ -45,6 +45,14 @@ class Funded:
 
 
 class WireBank(Protocol):
+    """A bank behind payments' port.
+
+    Args:
+        refuses_unknown_ids: that it does not know an account decides on a wire.
+    """
+
+    refuses_unknown_ids: bool
+
     @property
     def core(self) -> CoreBanking: ...
 
@@ -56,6 +64,8 @@ class WireBank(Protocol):
     async def restrict(self, account_id: str) -> None: ...
 
     async def close(self, account_id: str) -> None: ...
+
+    async def unlink(self, external_account_id: str) -> None: ...
 
     async def fail_next_send(self, fault: Fault) -> None: ...
 
@@ -81,6 +91,8 @@ class WireBank(Protocol):
 class FakeWireBank:
     """`FakeCore` over HTTP."""
 
+    refuses_unknown_ids = True
+
     def __init__(self, core: FakeCore, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("core", url, TOKEN, session)
         self.core: CoreBanking = SandboxCoreBanking(client, CAPABILITIES)
@@ -98,6 +110,9 @@ class FakeWireBank:
 
     async def close(self, account_id: str) -> None:
         self.fake.accounts[account_id].closed = True
+
+    async def unlink(self, external_account_id: str) -> None:
+        self.fake.linked.remove(external_account_id)
 
     async def fail_next_send(self, fault: Fault) -> None:
         self.fake.next_fault = fault
@@ -126,6 +141,8 @@ class FakeWireBank:
 
 
 class SandboxWireBank:
+    refuses_unknown_ids = True
+
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_tokens["payments"]["core"]
         client = ProviderClient("core", f"{stack.sandbox_url}/core", token, session)
@@ -147,6 +164,9 @@ class SandboxWireBank:
 
     async def close(self, account_id: str) -> None:
         await self._simulate(f"accounts/{account_id}/close")
+
+    async def unlink(self, external_account_id: str) -> None:
+        await self._bank.done(f"/core/external-accounts/{external_account_id}/close", {})
 
     async def fail_next_send(self, fault: Fault) -> None:
         ordered = await self._bank.fault("core", fault, operation="send_wire", times=1)

@@ -125,6 +125,27 @@ async def test_a_wire_whose_lookup_fails_is_not_sent_again(bank: IncreaseWireBan
     assert await bank.carried_out(wire.sending_account_id) == []
 
 
+async def test_a_wire_that_was_carried_out_is_not_refused_under_a_key_of_another_group(
+    bank: IncreaseWireBank, tmp_path: Path
+) -> None:
+    """Such a key sees neither the wire nor our accounts, as at a bank that has neither."""
+    wire = await new_wire(bank)
+    await bank.fail_next_send("accept_then_drop")
+    await bank.core.send_wire(wire).send(wire.transaction_id, soon())
+    long_ago = Attempt(wire.transaction_id, soon(), 5.0, Earlier(120.0, 120.0))
+
+    async with (
+        open_session(8) as session,
+        increase_bank(tmp_path / "another group", session) as another,
+    ):
+        under_its_key = await write_once(another.core.send_wire(wire), long_ago)
+    under_ours = await write_once(bank.core.send_wire(wire), long_ago)
+
+    assert isinstance(under_its_key, Unknown)
+    assert isinstance(under_ours, Accepted)
+    assert await bank.carried_out(wire.sending_account_id) == [(str(wire.transaction_id), AMOUNT)]
+
+
 async def test_a_wire_names_its_creditor_and_its_purpose_as_wires_carry_them(
     bank: IncreaseWireBank,
 ) -> None:

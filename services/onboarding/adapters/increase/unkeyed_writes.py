@@ -17,7 +17,7 @@ from increase import AsyncIncrease
 
 from libs.providers.errors import AttemptFailed, ProviderRefusal
 from libs.providers.increase.client import IncreaseClient
-from libs.providers.increase.refusals import DECIDED, NOT_FOUND
+from libs.providers.increase.refusals import DECIDED
 from libs.providers.outcomes import (
     Absent,
     Accepted,
@@ -84,10 +84,7 @@ class Change(Generic[ObjectT, AnswerT]):
             found = await self.client.repeated(
                 f"find_{self.operation}", self.read, deadline=deadline
             )
-        except ProviderRefusal as refusal:
-            # What is not there is not in the state: sending says so.
-            return Absent() if refusal.code == NOT_FOUND else Unknown(str(refusal))
-        except AttemptFailed as error:
+        except (ProviderRefusal, AttemptFailed) as error:
             return Unknown(str(error))
         return Accepted(self.answer(found)) if self.is_made(found) else Absent()
 
@@ -138,8 +135,6 @@ class Reading(Generic[ObjectT, AnswerT]):
         try:
             found = await self.client.repeated(self.operation, self.read, deadline=deadline)
         except ProviderRefusal as refusal:
-            if is_decision(refusal, self.operation):
-                return Refused(Reason.PROVIDER_REFUSED, refusal.code, refusal.message)
             return Unknown(str(refusal))
         return self.answer(found)
 

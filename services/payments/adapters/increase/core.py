@@ -25,7 +25,6 @@ from libs.providers.increase.external_accounts import retrieve_external_account
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
-from libs.providers.increase.refusals import NOT_FOUND
 from libs.providers.increase.wire_states import STATES
 from libs.providers.increase.wires import Wire, Wires, list_wires, retrieve_wire, wires_having_key
 from libs.providers.newest_records import NewestPage
@@ -165,7 +164,12 @@ class IncreaseCoreBanking:
         )
         if account.status == "closed":
             return Reason.ACCOUNT_CLOSED
-        if not await self._is_linked(wire.external_account_id, deadline):
+        external_account = await read(
+            "get_external_account",
+            lambda sdk: retrieve_external_account(sdk, wire.external_account_id),
+            deadline=deadline,
+        )
+        if external_account.status != "active":
             return Reason.EXTERNAL_ACCOUNT_NOT_LINKED
         entity_id = account.entity_id
         entity = await read(
@@ -181,19 +185,6 @@ class IncreaseCoreBanking:
         if amount_of(balance.available_balance) < wire.amount:
             return Reason.INSUFFICIENT_FUNDS
         return Reason.PROVIDER_REFUSED
-
-    async def _is_linked(self, external_account_id: str, deadline: float) -> bool:
-        try:
-            external_account = await self._client.read(
-                "get_external_account",
-                lambda sdk: retrieve_external_account(sdk, external_account_id),
-                deadline=deadline,
-            )
-        except ProviderRefusal as refusal:
-            if refusal.code == NOT_FOUND:
-                return False
-            raise
-        return external_account.status == "active"
 
 
 def _creditor(creditor: Creditor) -> CreditorParams:

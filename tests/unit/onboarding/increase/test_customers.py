@@ -9,7 +9,8 @@ import pytest
 
 from libs.contracts.customers import Business, ExternalBankAccount
 from libs.providers.outcomes import Absent, Accepted, Refused, Unknown
-from services.onboarding.ports import CoreCustomer, OpenedAccount
+from libs.providers.writing import ProviderWrite
+from services.onboarding.ports import CoreCustomer, KnownPerson, OpenedAccount
 from tests.integration.onboarding.desk import address, bank_account, business
 from tests.support.increase_bank.faults import FaultKind
 from tests.unit.onboarding.increase.conftest import Increase, a_person, done, soon
@@ -236,6 +237,33 @@ async def test_an_account_that_cannot_be_closed_keeps_its_customer_open(
     assert isinstance(outcome, Refused)
     (entity,) = increase.objects("entity")
     assert entity["status"] == "active"
+
+
+async def test_what_increase_does_not_find_is_not_decided(increase: Increase) -> None:
+    """It has made all that our writes name; under a key of another group it finds none of it."""
+    one, gone = a_person(), "entity_of_another_group"
+    owner = KnownPerson(uuid4(), "owner_of_another_group", gone)
+    identity, core, renamed = increase.identity, increase.core, {"last_name": "Lovelace"}
+    writes: list[ProviderWrite[Any]] = [
+        identity.verify_person(uuid4(), uuid4(), [one], 0, gone),
+        identity.update_business(gone, {"dba": "Acme"}),
+        identity.update_business(gone, {"email": "new@acme-tools.com"}),
+        identity.update_person(owner, {"phone": "+12125550199"}, one),
+        identity.update_person(owner, renamed, a_person(**renamed)),
+        identity.update_person(owner, {}, a_person(controller=False, ownership_percentage=5)),
+        identity.cancel_business(gone),
+        core.close_business(gone),
+        core.close_external_account("external_account_of_another_group"),
+    ]
+
+    outcomes = [
+        outcome
+        for write in writes
+        for outcome in (await write.send(uuid4(), soon()), await write.find(uuid4(), soon()))
+    ]
+    opened = await core.open_account(gone, "Acme Tools").send(uuid4(), soon())
+
+    assert [one for one in [*outcomes, opened] if not isinstance(one, Unknown)] == []
 
 
 async def test_an_external_account_is_archived_once(increase: Increase) -> None:

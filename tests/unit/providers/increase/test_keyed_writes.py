@@ -107,6 +107,7 @@ async def test_a_write_is_sent_once_under_its_key(
         refuses(403, "environment_mismatch_error"),
         refuses(403, "private_feature_error"),
         refuses(404, "api_method_not_found_error"),
+        refuses(404, "object_not_found_error"),
         refuses(408, "invalid_operation_error"),
         refuses(425, "invalid_operation_error"),
         refuses(429, "rate_limited_error", retry_after=1),
@@ -134,7 +135,6 @@ async def test_what_may_have_had_its_effect_is_unknown_and_not_sent_again(
     [
         (400, "invalid_parameters_error"),
         (400, "malformed_request_error"),
-        (404, "object_not_found_error"),
         (409, "invalid_operation_error"),
     ],
 )
