@@ -30,6 +30,8 @@ EVENTS: dict[Status, str] = {
 }
 """The event that tells of a customer's arrival in a state; nothing arrives in `pending`."""
 
+_AFTER_REVIEW = frozenset({Status.AWAITING_DOCUMENTS, Status.DENIED, Status.CANCELED})
+
 _WORST_FIRST = (
     Status.DENIED,
     Status.CANCELED,
@@ -59,11 +61,12 @@ def following(current: Status, verdict: Status) -> Status | None:
 def way(current: Status, verdict: Status) -> tuple[Status, ...]:
     """The states through which a verdict takes a customer; none: it stays.
 
-    An approved customer that is denied, or of whom documents are wanted, passes through the review. The provider may
-    have begun and ended that between two readings, or while the account was being opened, or have held none.
+    An approved customer that is denied or canceled, or of whom documents are wanted, passes through the review. The
+    provider may have begun and ended that between two readings, or while the account was being opened, or have held
+    none.
     """
-    if current is Status.APPROVED and verdict in (Status.AWAITING_DOCUMENTS, Status.DENIED):
-        return Status.PENDING_REVIEW, verdict
+    if current is Status.APPROVED and verdict in _AFTER_REVIEW:
+        return Status.PENDING_REVIEW, *way(Status.PENDING_REVIEW, verdict)
     next_state = following(current, verdict)
     return () if next_state is None else (next_state,)
 

@@ -100,8 +100,8 @@ def judge_identity(
         if record is None or record.status is None or is_final:
             continue
         held = party.identity_status
-        if held == record.status == CustomerStatus.DENIED:
-            held = customer.status.value  # the denial is stored, and had no effect on the customer
+        if held == record.status and held in IDENTITY_CLOSED:
+            held = customer.status.value  # the verdict is stored, and had no effect on the customer
         if record.status != held:
             ours, theirs = {"status": held}, {"status": record.status}
             differences.append(

@@ -78,6 +78,13 @@ class Bench:
         )
         return [json.loads(row[0]) for row in rows]
 
+    def set_entity_status(self, status: str) -> None:
+        """Of the one entity that there is."""
+        (entity,) = self.truth("entity")
+        store = self.running.bank.store
+        with store.writing():
+            store.save(entity | {"status": status})
+
     async def rows(self, statement: str) -> list[Any]:
         async with self.database.transaction() as connection:
             found = await connection.execute(text(statement), {"tenant": self.principal.tenant})

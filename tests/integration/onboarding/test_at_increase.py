@@ -212,6 +212,19 @@ async def test_an_approved_customer_whose_entity_is_disabled_is_denied(bench: Be
     assert (told["customer.pending_review"], told["customer.denied"]) == (1, 1)
 
 
+async def test_an_approved_customer_whose_entity_is_archived_is_denied(bench: Bench) -> None:
+    await bench.carry_out(table.ONBOARD_CUSTOMER, application())
+    before, first = await bench.status(), await bench.events()
+    cursor = await bench.follow(FeedCursor(0))
+
+    bench.set_entity_status("archived")
+    await bench.follow(cursor)
+
+    assert (before, await bench.status()) == ("approved", "denied")
+    told = Counter(await bench.events()) - Counter(first)
+    assert (told["customer.pending_review"], told["customer.denied"]) == (1, 1)
+
+
 async def test_updates_that_are_stopped_everywhere_are_made_once(bench: Bench) -> None:
     ids = ids_of(await bench.carry_out(table.ONBOARD_CUSTOMER, application(two_persons())))
     of_business = UpdateBusiness.model_validate(

@@ -86,7 +86,9 @@ def test_a_verdict_takes_a_customer_where_the_interface_has_a_way(
         ("approved", "awaiting_documents", ("pending_review", "awaiting_documents")),
         ("approved", "denied", ("pending_review", "denied")),
         ("approved", "pending_review", ("pending_review",)),
-        ("approved", "canceled", ()),
+        ("approved", "canceled", ("pending_review", "denied")),
+        ("approved", "approved", ()),
+        ("approved", "pending", ()),
         ("pending_review", "denied", ("denied",)),
     ]
 )

@@ -301,16 +301,19 @@ async def test_a_denied_customer_has_nothing_open_at_core_banking(books: Books) 
     }
 
 
-async def test_a_customer_with_a_denied_party_is_not_approved(books: Books) -> None:
+@pytest.mark.parametrize("ended", ["denied", "canceled"])
+async def test_a_customer_with_a_denied_or_canceled_party_is_not_approved(
+    books: Books, ended: str
+) -> None:
     """As the release before leaves it where it has not seen the review."""
-    parties = [r.our_business(), r.our_person(identity_status="denied")]
+    parties = [r.our_business(), r.our_person(identity_status=ended)]
     books.ours.held[0] = r.our_customer(parties=parties)
-    books.identity.rows[1] = r.identity_person(status="denied")
+    books.identity.rows[1] = r.identity_person(status=ended)
 
     [found] = await books.differences()
 
     assert (found.kind, found.subject) == ("identity_status", "idn_2")
-    assert (found.ours, found.theirs) == ({"status": "approved"}, {"status": "denied"})
+    assert (found.ours, found.theirs) == ({"status": "approved"}, {"status": ended})
 
 
 async def test_a_customer_with_an_open_command_is_in_flight(books: Books) -> None:
