@@ -21,6 +21,7 @@ class Bank:
 
     Args:
         judges_each: it verifies a business and each of its persons by itself, and says of each that it is not decided.
+        explains_denials: it says what is wrong with a business or person that it does not take.
         restricts_accounts: an account can be restricted by itself, which its readers are shown and told.
         has_reserves: an account may have a reserve account, and its settlement calculations.
         loads_any_day: a load of deposits can be of any day, and is told; otherwise it is of the last weekday and not
@@ -42,6 +43,7 @@ class Bank:
     """
 
     judges_each = True
+    explains_denials = True
     restricts_accounts = True
     has_reserves = True
     loads_any_day = True

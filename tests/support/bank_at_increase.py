@@ -50,7 +50,7 @@ DECISIONS = {
     "approved": {"validation": "valid"},
     "pending_review": {"validation": "pending"},
     "awaiting_documents": {"issues": ["entity_tax_identifier"]},
-    "denied": {"status": "disabled", "issues": ["entity_tax_identifier"]},
+    "denied": {"status": "archived", "issues": ["entity_tax_identifier"]},
 }
 STATES = {
     "complete": "completed",
@@ -77,6 +77,7 @@ CATEGORIES = {
 
 class BankAtIncrease(Bank):
     judges_each = False
+    explains_denials = False
     restricts_accounts = False
     has_reserves = False
     loads_any_day = False

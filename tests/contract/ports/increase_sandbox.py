@@ -149,6 +149,7 @@ class OwnOnboardingBank:
     """See `onboarding_banks.OnboardingBank`. Core banking is apart from identity verification, as at the fake."""
 
     numbers_versions = knows_owners = refuses_unknown_ids = False
+    denial = CustomerStatus.CANCELED
 
     def __init__(self, sdk: AsyncIncrease, session: aiohttp.ClientSession) -> None:
         client = own_client("core", session)

@@ -42,11 +42,13 @@ class OnboardingBank(Protocol):
         numbers_versions: what it says of an identity has a version that grows.
         knows_owners: external accounts belong to its customers.
         refuses_unknown_ids: that it does not know an id decides on a write.
+        denial: its verdict on a business or person that it does not take.
     """
 
     numbers_versions: bool
     knows_owners: bool
     refuses_unknown_ids: bool
+    denial: CustomerStatus
 
     @property
     def identity(self) -> IdentityProvider: ...
@@ -71,6 +73,7 @@ class FakeOnboardingBank:
     """`FakeProviders`, which stand in for both in the tests of onboarding's sagas."""
 
     numbers_versions = knows_owners = refuses_unknown_ids = True
+    denial = CustomerStatus.DENIED
 
     def __init__(self) -> None:
         self._bank = FakeProviders()
@@ -91,6 +94,7 @@ class FakeOnboardingBank:
 
 class SandboxOnboardingBank:
     numbers_versions = knows_owners = refuses_unknown_ids = True
+    denial = CustomerStatus.DENIED
 
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         tokens, url = stack.environment.secrets.provider_tokens["onboarding"], stack.sandbox_url
@@ -118,6 +122,7 @@ class IncreaseOnboardingBank:
     """Increase's fake, with core banking apart from identity verification: each makes entities of its own."""
 
     numbers_versions = knows_owners = refuses_unknown_ids = False
+    denial = CustomerStatus.CANCELED
 
     def __init__(self, running: RunningBank, client: IncreaseClient) -> None:
         self._bank = running.bank

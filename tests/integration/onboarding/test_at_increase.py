@@ -196,20 +196,24 @@ async def test_validation_that_takes_time_decides_by_the_feed(bench: Bench) -> N
     assert (told["customer.approved"], told["person.updated"]) == (1, 1)
 
 
-async def test_an_approved_customer_whose_entity_is_disabled_is_denied(bench: Bench) -> None:
+async def test_a_customer_whose_entity_is_disabled_is_in_review_until_it_is_enabled(
+    bench: Bench,
+) -> None:
     await bench.carry_out(table.ONBOARD_CUSTOMER, application())
     before, first = await bench.status(), await bench.events()
     cursor = await bench.follow(FeedCursor(0))
-    (entity,) = bench.truth("entity")
-    store = bench.running.bank.store
-    with store.writing():
-        store.save(entity | {"status": "disabled"})
 
+    bench.set_entity_status("disabled")
+    cursor = await bench.follow(cursor)
+    meanwhile = await bench.status()
+    bench.set_entity_status("active")
     await bench.follow(cursor)
 
-    assert (before, await bench.status()) == ("approved", "denied")
+    statuses = before, meanwhile, await bench.status()
+    assert statuses == ("approved", "pending_review", "approved")
     told = Counter(await bench.events()) - Counter(first)
-    assert (told["customer.pending_review"], told["customer.denied"]) == (1, 1)
+    assert (told["customer.pending_review"], told["customer.approved"]) == (1, 1)
+    assert len(bench.truth("account")) == 1
 
 
 async def test_an_approved_customer_whose_entity_is_archived_is_denied(bench: Bench) -> None:

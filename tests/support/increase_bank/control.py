@@ -61,7 +61,7 @@ class EntityOrder(Order):
     pending.
     """
 
-    status: Literal["active", "disabled"] = "active"
+    status: Literal["active", "archived", "disabled"] = "active"
     validation: Literal["pending", "valid", "invalid"] = "valid"
     issues: list[str] = []
 

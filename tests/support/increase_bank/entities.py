@@ -67,7 +67,7 @@ def _validate(call: Call, entity: Json, numbers: dict[str, str], *, first: bool)
     if is_denied(legal, *numbers.values()):
         if not first:
             raise InvalidOperation("The identity could not be verified.")
-        entity["status"] = "disabled"
+        entity["status"] = "archived"
     if first and call.conduct.validation_seconds > 0:
         entity["validation"] = {"status": "pending", "issues": []}
         call.store.due(entity["id"], call.conduct.validation_seconds)

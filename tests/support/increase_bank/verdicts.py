@@ -4,7 +4,7 @@ The last four digits of the corporation's legal identifier, or of an owner's ide
 
 | digits | validation |
 |---|---|
-| `0001` | `invalid`; the entity is created `disabled`. A change to such a number is refused |
+| `0001` | `invalid`; the entity is created `archived`. A change to such a number is refused |
 | `0002` | `pending`, until it is decided |
 | `0003` | `invalid`: `entity_tax_identifier`, or `beneficial_owner_identity` |
 | others | `valid` |

@@ -97,13 +97,14 @@ class Bank:
         )
         return account.id, external.id
 
-    async def decide(self, entity_id: str, *issues: str) -> None:
+    async def decide(self, entity_id: str, *issues: str, status: str = "active") -> None:
         """Have the bank find issues with an entity.
 
         Args:
             issues: their categories.
+            status: of the entity from then on.
         """
-        body = {"issues": issues}
+        body = {"issues": issues, "status": status}
         await self.sdk.post(f"/fake/entities/{entity_id}", cast_to=httpx.Response, body=body)
 
 
@@ -360,6 +361,16 @@ async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> Non
     assert [one.status for one in archived] == ["closed"]
 
 
+async def test_the_business_of_a_disabled_entity_is_in_review(bank: Bank) -> None:
+    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    await bank.decide(entity.id, status="disabled")
+
+    listed = await all_of(parties.customers(bank.client, parties.identity_record))
+
+    statuses = {one.kind: one.status for one in listed}
+    assert statuses == {"business": "pending_review", "person": None}
+
+
 async def test_an_entity_with_an_issue_of_a_new_category_is_read_like_any_other(bank: Bank) -> None:
     entities = [await make_entity(bank.sdk, key=str(uuid4())) for _ in range(2)]
     entity_id = entities[0].id
@@ -380,7 +391,7 @@ async def test_an_entity_with_an_issue_of_a_new_category_is_read_like_any_other(
 
 async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank) -> None:
     entity = await make_entity(bank.sdk, key=str(uuid4()))
-    await make_entity(bank.sdk, ein="602210001", key=str(uuid4()))  # disabled
+    await make_entity(bank.sdk, ein="602210001", key=str(uuid4()))  # archived from the beginning
     assert entity.corporation is not None
     [owner] = entity.corporation.beneficial_owners
     records = parties.customers(bank.client, parties.identity_record)

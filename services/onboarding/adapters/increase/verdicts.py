@@ -2,9 +2,8 @@
 
 | entity | the business | a person |
 |---|---|---|
-| archived | `canceled` | `canceled` |
-| disabled | `denied` | `denied` |
-| not validated, or being validated | `pending_review` | `pending_review` |
+| archived, which is final | `canceled` | `canceled` |
+| disabled, which is for a time; not validated, or being validated | `pending_review` | `pending_review` |
 | valid | `approved` | `approved` |
 | invalid | `awaiting_documents`; `approved` if all issues are persons' | `awaiting_documents` if an issue is its own |
 
@@ -42,7 +41,7 @@ ISSUES = {
 }
 OTHER = ProviderIssue("other", "The bank wants more information.")
 IN_REVIEW = ProviderIssue("in_review", "The bank validates the customer and its persons.")
-DISABLED = ProviderIssue("disabled", "The bank has disabled the customer.")
+DISABLED = ProviderIssue("disabled", "The bank has disabled the customer for a time.")
 _BESIDE = "/"
 
 
@@ -97,8 +96,6 @@ def _of_entity(entity: Entity) -> CustomerStatus:
     match entity.status, validation:
         case entities.ARCHIVED, _:
             return CustomerStatus.CANCELED
-        case entities.DISABLED, _:
-            return CustomerStatus.DENIED
         case entities.ACTIVE, entities.VALID:
             return CustomerStatus.APPROVED
         case entities.ACTIVE, entities.INVALID:
@@ -120,12 +117,8 @@ def _verification(
     match status:
         case CustomerStatus.AWAITING_DOCUMENTS:
             pass
-        case CustomerStatus.DENIED if is_business and not _issues(entity):
-            shown = (DISABLED,)
-        case CustomerStatus.DENIED:
-            pass
         case CustomerStatus.PENDING_REVIEW if is_business:
-            shown = (IN_REVIEW,)
+            shown = (DISABLED if entity.status == entities.DISABLED else IN_REVIEW,)
         case _:
             shown = ()
     return Verification(identity_id, status, VERSION, shown)

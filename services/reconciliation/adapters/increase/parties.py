@@ -11,7 +11,6 @@ from libs.providers.increase.emails import email_at_increase
 from libs.providers.increase.entities import (
     ACTIVE,
     ARCHIVED,
-    DISABLED,
     INVALID,
     VALID,
     Address,
@@ -30,7 +29,7 @@ BESIDE = "/"
 of such a person.
 """
 PENDING_REVIEW = "pending_review"
-STATUSES = {ARCHIVED: "canceled", DISABLED: "denied"}
+CANCELED = "canceled"
 VERDICTS: Mapping[str, str | None] = {VALID: "approved", INVALID: None}
 """Entities with any other status of validation are in review."""
 US_EIN = "us_employer_identification_number"
@@ -153,8 +152,8 @@ def _verdict_of(party: Party) -> str | None:
     Increase decides about the business as a whole: persons have a verdict only with one that is closed.
     """
     entity = party.entity
-    if entity.status in STATUSES:
-        return STATUSES[entity.status]
+    if entity.status == ARCHIVED:
+        return CANCELED
     if party.kind == "person":
         return None
     if entity.status != ACTIVE or entity.validation is None:

@@ -109,21 +109,12 @@ def test_an_issue_that_is_no_persons_of_ours_is_the_business_s(issue: dict[str, 
     assert persons == [APPROVED, APPROVED]
 
 
+def test_a_disabled_entity_is_in_review_until_it_is_enabled() -> None:
+    review = [("pending_review", ("disabled",)), ("pending_review", ()), APPROVED]
+
+    assert said({"status": "valid", "issues": []}, status="disabled") == review
+    assert said(invalid(about("entity_identity")), status="disabled") == review
+
+
 def test_an_archived_entity_ends_all_verifications() -> None:
     assert said({"status": "valid", "issues": []}, status="archived") == [("canceled", ())] * 3
-
-
-@pytest.mark.parametrize(
-    ("issues", "codes"),
-    [
-        ([], [("disabled",), (), ()]),
-        ([about("entity_identity")], [("identity",), (), ()]),
-        ([about("beneficial_owner_identity", OWNER)], [(), ("identity",), ()]),
-    ],
-)
-def test_a_disabled_entity_is_denied_for_the_issues_it_has(
-    issues: list[dict[str, Any]], codes: list[tuple[str, ...]]
-) -> None:
-    denied = said({"status": "invalid", "issues": issues}, status="disabled")
-
-    assert denied == [("denied", each) for each in codes]
