@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.tables import INSTANT
 from libs.persistence.tables import inbox as table
 
@@ -35,8 +36,7 @@ _PURGE = delete(table).where(
         table.c.command_id,
         select(table.c.command_id)
         .where(
-            # Unlike `clock_timestamp()`, it is stable, so that the index is used.
-            table.c.finished_at < func.statement_timestamp() - bindparam("age", type_=Interval),
+            table.c.finished_at < EARLIER_NOW - bindparam("age", type_=Interval),
             or_(table.c.forgotten, not_(table.c.keep_for_ever)),
             table.c.audited,
         )
@@ -125,7 +125,7 @@ class Backlog:
 
 
 async def purge(connection: AsyncConnection, *, behind: timedelta = timedelta()) -> int:
-    """Delete up to `PURGE_BATCH` commands whose retention is over and which are in the audit; how many.
+    """Delete up to `PURGE_BATCH` commands whose retention is over by both clocks and which are in the audit; how many.
 
     Args:
         behind: the age of the oldest command that may wait in the queue. It may repeat one that is known: that one is

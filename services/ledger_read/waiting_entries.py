@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.engine import Database
 from libs.persistence.tables import INSTANT
 from services.ledger_read.models import WaitingEntry
@@ -110,7 +111,7 @@ _REMOVE = delete(waiting_entry).where(
 )
 _OLDER = delete(waiting_entry).where(
     _ENTRY.account_id == _OF_ACCOUNT,
-    _ENTRY.noted_at <= _NOW - bindparam("age", type_=Interval),
+    _ENTRY.noted_at <= EARLIER_NOW - bindparam("age", type_=Interval),
 )
 _END = delete(waiting_account).where(
     _ACCOUNT.account_id == _OF_ACCOUNT,
@@ -208,7 +209,7 @@ class WaitingEntries:
             yield connection
 
     async def give_up(self, account_id: str, age: timedelta) -> int:
-        """Remove the entries that have waited for `age`; how many."""
+        """Remove the entries that have waited for `age` by both clocks; how many."""
         of_account = {"of_account": account_id}
         async with self._database.transaction() as connection:
             await connection.execute(_LOCK, of_account)

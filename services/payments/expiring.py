@@ -7,10 +7,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NoReturn
 
-from sqlalchemy import bindparam, func, literal, not_, select
+from sqlalchemy import bindparam, literal, not_, select
 
 from libs.contracts.wires import WireReason, WireState
 from libs.handling.periodic import repeat
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.engine import Database
 from libs.persistence.lost_history import has_lost_history
 from services.payments import states
@@ -26,8 +27,7 @@ _EXPIRED = (
     .where(
         # A literal, as in the condition of the partial index.
         table.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
-        # Unlike `clock_timestamp()`, it is stable, so that the index is used.
-        table.c.approval_expires_at <= func.statement_timestamp(),
+        table.c.approval_expires_at <= EARLIER_NOW,
         not_(send_marks.WAS_FOUND_MISSING),
     )
     .order_by(table.c.approval_expires_at)
@@ -47,8 +47,8 @@ async def expire_for_ever(database: Database) -> NoReturn:
 
 
 async def expire(database: Database) -> int:
-    """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were. One whose send was found
-    missing stays: the bank has it.
+    """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed by both clocks; how many there were. One whose send
+    was found missing stays: the bank has it.
     """
     async with database.transaction() as connection:
         if await has_lost_history(connection):

@@ -31,6 +31,7 @@ from uuid import UUID
 
 import asyncpg
 
+from libs.persistence.earlier_clock import process_time
 from libs.persistence.engine import Database
 from services.ledger_read.models import Posting, PostingPage
 
@@ -135,7 +136,7 @@ _TAKE_NAMED = """
 _DELETE_OLD_NAMED = """
     WITH old AS (
         SELECT account_id, provider_id FROM posting_named
-        WHERE named_at < clock_timestamp() - make_interval(secs => $1) LIMIT $2 FOR UPDATE SKIP LOCKED
+        WHERE named_at < least(clock_timestamp(), $3) - make_interval(secs => $1) LIMIT $2 FOR UPDATE SKIP LOCKED
     ), deleted AS (
         DELETE FROM posting_named USING old
         WHERE posting_named.account_id = old.account_id AND posting_named.provider_id = old.provider_id RETURNING true
@@ -241,13 +242,15 @@ class PostingStore:
         return bool(is_below)
 
     async def delete_old_named(self) -> None:
-        """Delete postings that have waited for longer than `NAMED_SECONDS`, such as those of an account that is not
-        read.
+        """Delete postings that have waited for longer than `NAMED_SECONDS` by both clocks, such as those of an account
+        that is not read.
         """
         deleted = DELETE_BATCH
         while deleted == DELETE_BATCH:
             async with self._database.driver() as connection:
-                deleted = await connection.fetchval(_DELETE_OLD_NAMED, NAMED_SECONDS, DELETE_BATCH)
+                deleted = await connection.fetchval(
+                    _DELETE_OLD_NAMED, NAMED_SECONDS, DELETE_BATCH, process_time()
+                )
 
     async def gap(self, account_id: str) -> Gap | None:
         """The newest one."""

@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.onboarding.repository.step_cases import is_refused_compensation
 from services.onboarding.states import FINAL
@@ -58,8 +59,7 @@ class StepsPurged:
     last: StepPlace | None
 
 
-# Unlike `clock_timestamp()`, it is stable, so that the index is used.
-_IS_OLD = _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval)
+_IS_OLD = _T.recorded_at < EARLIER_NOW - bindparam("age", type_=Interval)
 _ORDERING_KEY = _T.tenant + "/" + cast(_T.customer_id, Text)
 _looked_at = (
     select(_T.recorded_at, _T.saga_id, _T.name, _ORDERING_KEY.label("ordering_key"))
@@ -131,8 +131,8 @@ _PURGE = (
 
 
 async def purge(connection: AsyncConnection, *, days: int, after: StepPlace = FIRST) -> StepsPurged:
-    """Look at a batch of steps whose outcome was recorded more than `days` ago, in this order, and delete those that
-    may go.
+    """Look at a batch of steps whose outcome was recorded more than `days` ago by both clocks, in this order, and
+    delete those that may go.
 
     Kept are those of a saga that may still run again, which is one of a customer that is pending or has a command open;
     and those of a saga with a refused compensation that no operator has seen to.

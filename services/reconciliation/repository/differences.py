@@ -36,6 +36,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from libs.contracts.exact_json import decode, encode
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.tables import UUID_TYPE
 from services.reconciliation.models import Difference, Side
 from services.reconciliation.tables import difference as table
@@ -191,8 +192,7 @@ _EXPLAIN = (
 _KNOWN = select(table.c.subject).where(
     table.c.kind == any_(_texts("kinds")), table.c.subject == any_(_texts("subjects"))
 )
-# Not the clock, which goes on within a statement: only what stays the same in it bounds the index that is read.
-_LONG_AGO = func.statement_timestamp() - bindparam("age", type_=Interval)
+_LONG_AGO = EARLIER_NOW - bindparam("age", type_=Interval)
 _PURGE = delete(table).where(
     is_chosen(
         table.c.difference_id,

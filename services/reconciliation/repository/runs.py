@@ -32,6 +32,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.operating.pages import ListPage, Order, edge_of
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.keyset import beyond, in_order
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.reconciliation.repository import differences, suspects
@@ -131,9 +132,7 @@ _COUNT = (
         in_flight=table.c.in_flight + bindparam("more_in_flight"),
     )
 )
-_PURGE = delete(table).where(
-    table.c.finished_at < func.statement_timestamp() - bindparam("age", type_=Interval)
-)
+_PURGE = delete(table).where(table.c.finished_at < EARLIER_NOW - bindparam("age", type_=Interval))
 _AGE = select(cast(func.extract("epoch", _NOW - table.c.started_at), Double)).where(
     table.c.run_id == bindparam("id")
 )

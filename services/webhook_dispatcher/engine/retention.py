@@ -1,8 +1,8 @@
 """Dropping the days beyond the retention: of events with their deliveries, and of attempts.
 
-Days go by the database's clock, so that a process whose clock is wrong drops nothing. A held delivery is dropped with
-its event. A pending delivery is still being tried, as after a resend of an old event: all events of that day stay until
-it is over.
+Days are over by the database's clock and by this process's, so that neither of them drops a day alone
+(`libs.persistence.earlier_clock`). A held delivery is dropped with its event. A pending delivery is still being tried,
+as after a resend of an old event: all events of that day stay until it is over.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Retention:
 
     async def drop(self, term: Term) -> None:
         """Drop the days that are beyond the retention now, under the lease: in transactions fenced by `term`."""
-        await self.drop_before(await self._known.today() - self._kept, term)
+        await self.drop_before(await self._known.earlier_today() - self._kept, term)
         await self._forget_redeliveries()
 
     async def drop_before(self, first_kept: date, term: Term) -> None:

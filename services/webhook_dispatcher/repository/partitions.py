@@ -14,12 +14,14 @@ from uuid import UUID
 from sqlalchemy import ARRAY, Date, Text, bindparam, cast, func, select, text
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.engine import Database
 from libs.persistence.tables import UUID_TYPE
 
 Partitioned = Literal["event", "attempt"]
 
 _TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
+_EARLIER_TODAY = select(cast(func.timezone("UTC", EARLIER_NOW), Date))
 # Reads PostgreSQL's catalogue, for which SQLAlchemy has no expressions.
 _DAYS = text(
     """
@@ -61,6 +63,12 @@ class Partitions:
         """The UTC day by the database's clock, since clocks of processes differ."""
         async with self._database.transaction() as connection:
             day: date = (await connection.execute(_TODAY)).scalar_one()
+        return day
+
+    async def earlier_today(self) -> date:
+        """The UTC day by the database's clock or this process's, whichever is earlier."""
+        async with self._database.transaction() as connection:
+            day: date = (await connection.execute(_EARLIER_TODAY)).scalar_one()
         return day
 
     def forget(self) -> None:

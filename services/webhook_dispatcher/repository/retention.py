@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Interval, bindparam, column, delete, func,
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
+from libs.persistence.earlier_clock import EARLIER_NOW
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.tables import redelivery
 
@@ -40,10 +41,7 @@ _PLACE: ColumnElement[Any] = column("ctid")
 _PAST = (
     select(_PLACE)
     .select_from(redelivery)
-    .where(
-        redelivery.c.created_at
-        < func.statement_timestamp() - bindparam("retention", type_=Interval)
-    )
+    .where(redelivery.c.created_at < EARLIER_NOW - bindparam("retention", type_=Interval))
     .order_by(redelivery.c.created_at)
     .limit(bindparam("most"))
     .with_for_update(skip_locked=True)
@@ -86,8 +84,6 @@ async def first_id_of(connection: AsyncConnection, ago: timedelta) -> UUID:
 
 
 async def forget_redeliveries(connection: AsyncConnection, retention: timedelta, most: int) -> int:
-    """Remove up to `most` notes that are older, by the database's clock, than events within the retention. Returns how
-    many.
-    """
+    """Remove up to `most` notes that are older, by both clocks, than events within the retention. Returns how many."""
     removed = await connection.execute(_FORGET_REDELIVERIES, {"retention": retention, "most": most})
     return removed.rowcount

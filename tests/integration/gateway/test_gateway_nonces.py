@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,6 +30,7 @@ from tests.integration.gateway.desk import Desk, make_key, running_gateway, unti
 from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET, headers_of, off_by
 from tests.integration.tables import rows
 from tests.support.api import Answer, Key
+from tests.support.clocks import clock_off_by
 from tests.support.infrastructure import Environment
 from tests.support.keys import storage_of
 from tests.support.own_servers import OwnPostgres, own_postgres
@@ -333,12 +333,3 @@ async def test_a_timestamp_without_a_partition_is_refused_and_its_neighbours_pas
     assert await Gateway(nonces).passes(headers_of(key))
     assert refusal.value.extra is not None
     assert abs(refusal.value.extra["server_time"] - time.time()) < 60
-
-
-@contextmanager
-def clock_off_by(seconds: float) -> Iterator[None]:
-    """The clock of this process is wrong during the body."""
-    right = time.time
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(time, "time", lambda: right() + seconds)
-        yield

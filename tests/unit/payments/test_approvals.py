@@ -28,6 +28,7 @@ from services.payments.customer_turns import CustomerTurns
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.policies import Policy
 from services.payments.repository import policies, wires
+from tests.support.clocks import clock_off_by
 from tests.unit.payments.approvals import OPERATOR, events_of, other_key, sent, wire_of
 from tests.unit.payments.bench import COMMAND, MINE, Bench
 from tests.unit.payments.test_operators_decisions import entries
@@ -223,6 +224,18 @@ async def test_what_is_not_decided_on_in_time_is_canceled_and_cannot_be_approved
     assert (expired.state, expired.reason) == (WireState.CANCELED, "approval_expired")
     assert (await wire_of(bench, early)).waits_for_approval
     assert await events_of(bench, late) == ["wire.approval_requested", "wire.canceled"]
+
+
+async def test_a_wire_expires_once_its_time_is_over_by_the_clock_of_the_process_too(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    await expire_soon(bench, transaction_id)
+
+    with clock_off_by(-3600):
+        while_the_database_is_ahead = await expiring.expire(bench.database)
+
+    assert (while_the_database_is_ahead, await expiring.expire(bench.database)) == (0, 1)
 
 
 async def test_a_declined_wire_says_who_declined_it_and_why(bench: Bench) -> None:
