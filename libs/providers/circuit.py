@@ -8,6 +8,8 @@ from collections.abc import Callable
 from libs.backoff import Backoff
 
 PAUSES = Backoff(first_seconds=0.5, longest_seconds=10.0)
+LEFT_ALONE_SECONDS = 600.0
+"""As long as the longest pause of a command that is driven again: one that waits for the provider probes by then."""
 
 
 class Circuit:
@@ -41,7 +43,12 @@ class Circuit:
 
     @property
     def is_open(self) -> bool:
-        return self._open_until is not None
+        """Whether it is open. Once no probe has been sent for `LEFT_ALONE_SECONDS` since one could be, it is not: of a
+        provider that this process does not ask, nothing is known.
+        """
+        if self._open_until is None:
+            return False
+        return self._clock() < self._open_until + LEFT_ALONE_SECONDS
 
     @property
     def refuses(self) -> bool:

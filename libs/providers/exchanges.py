@@ -37,7 +37,7 @@ SECONDS = Histogram(
 )
 CIRCUIT_OPEN = Gauge(
     "bankside_provider_circuit_open",
-    "1 while the circuit breaker of a provider is open",
+    "1 while the circuit breaker of a provider is open, and the process has asked the provider in the last ten minutes",
     ("provider",),
 )
 
@@ -80,7 +80,7 @@ class Exchanges:
         """By `time.monotonic`: the provider has asked for no request before."""
         self._failed_reads: defaultdict[tuple[str, Failure], LogThrottle] = defaultdict(LogThrottle)
         self._log = structlog.get_logger("providers").bind(provider=name)
-        CIRCUIT_OPEN.labels(name).set(0)
+        CIRCUIT_OPEN.labels(name).set_function(lambda: self._circuit.is_open)
 
     async def read(
         self, operation: str, exchange: Exchange[AnswerT], *, deadline: float
@@ -261,7 +261,6 @@ class Exchanges:
         REQUESTS.labels(self._name, operation, outcome).inc()
 
     def _circuit_changed(self, is_open: bool) -> None:
-        CIRCUIT_OPEN.labels(self._name).set(is_open)
         if is_open:
             self._log.warning("circuit_opened")
         else:

@@ -1,7 +1,13 @@
 from __future__ import annotations
 
+import pytest
+from prometheus_client import REGISTRY
+
 from libs.backoff import Backoff
-from libs.providers.circuit import Circuit
+from libs.providers.circuit import LEFT_ALONE_SECONDS, Circuit
+from libs.providers.errors import AttemptFailed, Failure
+from libs.providers.exchanges import Exchanges
+from tests.unit.providers.conftest import soon
 
 
 class Clock:
@@ -85,3 +91,24 @@ def test_opening_and_closing_are_told_once() -> None:
     circuit.succeeded()
 
     assert told == [True, False]
+
+
+async def test_a_process_that_no_longer_asks_a_provider_does_not_export_that_it_is_down() -> None:
+    clock = Clock()
+    exchanges = Exchanges("core", circuit=opened(clock))
+    exported = []
+
+    async def is_down(_: float) -> None:
+        raise AttemptFailed(Failure.NOT_CONNECTED)
+
+    for clock.now in (0, LEFT_ALONE_SECONDS, LEFT_ALONE_SECONDS + 1):
+        exported.append(circuit_open("core"))
+    with pytest.raises(AttemptFailed):
+        await exchanges.once("open_account", is_down, deadline=soon())
+    exported.append(circuit_open("core"))
+
+    assert exported == [1, 1, 0, 1]
+
+
+def circuit_open(provider: str) -> float | None:
+    return REGISTRY.get_sample_value("bankside_provider_circuit_open", {"provider": provider})
