@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, AliasChoices, Field, SecretStr, field_validator
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator
 
+from libs.http_urls import HttpUrl
 from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.messaging.topology import QueueType
 from libs.persistence.inbox import LEASE_SECONDS, LONGEST_LEASE_SECONDS
@@ -20,11 +21,8 @@ LOOKUP_KEYS = "lookup_keys"
 """The setting of the keys by whose digests values are found; it seals nothing."""
 
 
-def _is_http_url(url: str | None) -> str | None:
+def _if_set(url: str | None) -> str | None:
     """An empty setting is not set."""
-    parts = urlsplit(url or "")
-    if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in url):
-        raise ValueError("it has to be http://HOST:PORT or https://HOST, without a login")
     return url or None
 
 
@@ -36,7 +34,7 @@ def _is_amqp_url(url: str) -> bool:
         return False
 
 
-TracesEndpoint = Annotated[str | None, AfterValidator(_is_http_url)]
+TracesEndpoint = Annotated[HttpUrl | None, BeforeValidator(_if_set)]
 
 
 class MessagingSettings(ServiceSettings):

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr
 
 from libs.client.credentials import Credentials
+from libs.http_urls import HttpUrl, is_http_url
 from libs.runtime.listening_settings import ListeningSettings
 from libs.runtime.production import is_on_this_machine
 from libs.runtime.settings import CaFile, Networks, settings_of
@@ -20,23 +21,17 @@ def _origin(url: str | None) -> str | None:
     """Scheme, host and port of a URL, as browsers write it. An empty setting is not set. Raises ValueError."""
     if not url:
         return None
+    if not is_http_url(url) or urlsplit(url).path.strip("/"):
+        raise ValueError("it is http:// or https://, a host, and a port")
     parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
-        raise ValueError("it is http:// or https://, a host, and a port")
-    if parts.query or parts.fragment or parts.username is not None:
-        raise ValueError("it is http:// or https://, a host, and a port")
     usual = {"http": 80, "https": 443}[parts.scheme]
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    name = parts.hostname or ""
+    host = f"[{name}]" if ":" in name else name
     port = f":{parts.port}" if parts.port not in (None, usual) else ""
     return f"{parts.scheme}://{host}{port}"
 
 
-def _base_url(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(
-            "it is the http:// or https:// URL of the gateway's listener for operators"
-        )
+def _without_slash(url: str) -> str:
     return url.rstrip("/")
 
 
@@ -55,7 +50,7 @@ class Settings(ListeningSettings):
     trusted_proxies: Networks = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 
-    operator_url: Annotated[str, AfterValidator(_base_url)] = "http://127.0.0.1:8081"
+    operator_url: Annotated[HttpUrl, AfterValidator(_without_slash)] = "http://127.0.0.1:8081"
     """The URL of the gateway's listener for operators."""
     operator_ca_file: CaFile = None
     """The CA of the gateway's certificate; None: those that the system trusts."""

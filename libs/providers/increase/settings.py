@@ -8,16 +8,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, SecretStr
 
+from libs.http_urls import HttpUrl
 from libs.providers.companies import CompanySettings, Login, Role, Simulator
 
 PROBE = "/accounts?limit=1"
 SIMULATOR = Simulator("Increase's bank for tests", host="sandbox.increase.com")
-
-
-def _is_url(url: str) -> str:
-    if not url.startswith(("https://", "http://")):
-        raise ValueError("it begins with https://")
-    return url
 
 
 def _if_set(value: str | None) -> str | None:
@@ -25,7 +20,7 @@ def _if_set(value: str | None) -> str | None:
 
 
 class IncreaseSettings(CompanySettings):
-    increase_url: Annotated[str, AfterValidator(_is_url)]
+    increase_url: HttpUrl
     increase_key: SecretStr
     increase_program_id: Annotated[str | None, AfterValidator(_if_set)] = None
     """Of the accounts that are opened; needed where there is more than one program."""

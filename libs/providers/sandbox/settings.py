@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import SecretStr, create_model
 
+from libs.http_urls import HttpUrl
 from libs.providers.companies import CompanySettings, Login, Role, Simulator
 
 PROBE = "/operations/bankside-doctor"
@@ -37,5 +38,5 @@ class SandboxSettings(CompanySettings):
 def settings_for(roles: Collection[Role]) -> type[SandboxSettings]:
     fields: dict[str, Any] = {}
     for role in roles:
-        fields |= {f"{role}_url": (str, ...), f"{role}_token": (SecretStr, ...)}
+        fields |= {f"{role}_url": (HttpUrl, ...), f"{role}_token": (SecretStr, ...)}
     return create_model("SandboxSettings", __base__=SandboxSettings, **fields)

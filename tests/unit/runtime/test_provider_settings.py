@@ -124,13 +124,20 @@ def test_a_company_that_does_not_exist_is_one_sentence(monkeypatch: pytest.Monke
     assert "CORE_PROVIDER (Input should be 'sandbox'" in sentence
 
 
-def test_a_url_that_is_none_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose(monkeypatch, AT_INCREASE | {"BANKSIDE_INCREASE_URL": ""})
+@pytest.mark.parametrize(
+    ("chosen", "variable"),
+    [(AT_SANDBOX, "BANKSIDE_CORE_URL"), (AT_INCREASE, "BANKSIDE_INCREASE_URL")],
+)
+@pytest.mark.parametrize("url", ["", "bank.example.com/core"])
+def test_a_url_that_is_none_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, chosen: dict[str, str], variable: str, url: str
+) -> None:
+    choose(monkeypatch, chosen | {variable: url})
 
     settings, [sentence] = Settings.examine()
 
     assert settings is None
-    assert "INCREASE_URL (Value error, it begins with https://)." in sentence
+    assert f"{variable} (Value error, it has to be http://HOST:PORT or https://HOST" in sentence
 
 
 def test_an_optional_setting_of_a_company_that_is_empty_is_not_set(

@@ -73,7 +73,10 @@ def test_no_service_takes_the_database_login_of_another(
     )
 
 
-@pytest.mark.parametrize("url", ["traces:4318", "ftp://traces", "http:///v1", "http://a:b@traces"])
+@pytest.mark.parametrize(
+    "url",
+    ["traces:4318", "ftp://traces", "http:///v1", "http://a:b@traces", "http://traces:4318x"],
+)
 def test_what_is_no_collectors_url_is_refused_without_being_shown(
     url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
