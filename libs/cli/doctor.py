@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import itertools
+import os
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
@@ -21,6 +23,11 @@ from libs.secret_sources import is_set
 OF_THE_COMMAND_LINE = "BANKSIDE_OPERATOR_SECRET"
 """The secret of the operator who calls `bankside`. The console's `operator_secret` can have this name, too, so that it
 does not show that a console is here.
+"""
+
+OF_DEPLOYMENTS = ("OWNER_", "AMQP_PASSWORD", "DATABASE_PASSWORD", "CPUS")
+"""How the names of variables that begin with a service's own prefix go on, and that are no settings: migrations,
+deploy/postgres, deploy/rabbitmq and compose read them.
 """
 
 
@@ -53,7 +60,7 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
         )
         return list(itertools.chain.from_iterable(examined))
 
-    found = asyncio.run(run())
+    found = [*_mistyped(wanted.values()), *asyncio.run(run())]
     if production or any(_is_production(kind) for kind in wanted.values()):
         found += _shared(wanted.values())
     if json:
@@ -85,6 +92,23 @@ def _is_here(kind: type[ProcessSettings]) -> bool:
     """Whether the environment is that of the service."""
     variables = names_of(kind.model_fields[kind.identified_by])
     return any(is_set(name) for name in variables if name != OF_THE_COMMAND_LINE)
+
+
+def _mistyped(chosen: Iterable[type[ProcessSettings]]) -> Iterator[Finding]:
+    """Variables with the prefix of a service that set nothing: a limit of wires is not set by a mistyped name."""
+    known = set[str]().union(*(kind.variables() for kind in settings_of_services().values()))
+    for kind in chosen:
+        if kind.simulates_providers:
+            continue
+        prefix = names_of(kind.model_fields["profile"])[0].removesuffix("PROFILE")
+        no_setting = tuple(f"{prefix}{rest}" for rest in OF_DEPLOYMENTS)
+        for name in sorted(os.environ.keys() - known):
+            if name.startswith(prefix) and not name.startswith(no_setting):
+                nearest = difflib.get_close_matches(name, known, n=1)
+                hint = f"; the nearest is {nearest[0]}" if nearest else ""
+                yield Finding(
+                    kind.service, "settings", f"unset {name}: no setting has this name{hint}."
+                )
 
 
 def _shared(chosen: Iterable[type[ProcessSettings]]) -> Iterator[Finding]:

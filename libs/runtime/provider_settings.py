@@ -36,6 +36,13 @@ class ProviderSettings(ServiceSettings):
         return new_class(cls.__name__, (cls, *models))
 
     @classmethod
+    def variables(cls) -> set[str]:
+        """Those of every company: another one may be chosen than before."""
+        if cls._company_settings():
+            return super().variables()
+        return cls._with(tuple((company, tuple(cls.roles())) for company in Company)).variables()
+
+    @classmethod
     def roles(cls) -> list[Role]:
         return [role for role in Role if f"{role}_provider" in cls.model_fields]
 

@@ -28,7 +28,7 @@ from libs.persistence.addressing import parse_database_url
 from libs.runtime.addresses import parse_networks
 from libs.runtime.production import password_of, plaintext_database, weak_secrets
 from libs.runtime.start_checks import clock_refusals
-from libs.secret_sources import BadSecret, is_set, read_secret, require_private
+from libs.secret_sources import BadSecret, is_set, read_secret, require_private, variables
 from libs.tls import client_context
 
 EXIT_MISCONFIGURED = 78
@@ -182,6 +182,16 @@ class ProcessSettings(BaseModel):
         """The variable that sets this field: the one that is given, else that of the service alone."""
         names = names_of(cls.model_fields[field])
         return next((name for name in names if is_set(name)), names[0])
+
+    @classmethod
+    def variables(cls) -> set[str]:
+        """All variables that set something of this service."""
+        return {
+            variable
+            for field in cls.model_fields.values()
+            for name in names_of(field)
+            for variable in (variables(name) if _is_secret(field) else (name,))
+        }
 
     def random_secrets(self) -> dict[str, str]:
         """What is to be random in the secrets: passwords of URLs, the sealing key of each ring, and whole secrets."""

@@ -86,6 +86,24 @@ async def test_what_production_refuses_is_said_before(settings: Mapping[str, str
     assert "BANKSIDE_GATEWAY_TRUSTED_PROXIES" in found[1][2]
 
 
+async def test_a_name_of_a_service_that_sets_nothing_is_told_with_the_nearest_setting(
+    settings: Mapping[str, str],
+) -> None:
+    mistyped = {
+        "BANKSIDE_GATEWAY_TRUSTED_PROXYS": "10.0.0.0/8",
+        "BANKSIDE_GATEWAY_TLS_KEY_FILE_FILE": "/nowhere",
+        "BANKSIDE_GATEWAY_OWNER_DATABASE_URL": "postgresql://owner@db.example/b",
+    }
+
+    found = await findings({**settings, **mistyped}, "gateway")
+
+    said = "unset {}: no setting has this name; the nearest is {}."
+    assert [text for _, _, text in found] == [
+        said.format("BANKSIDE_GATEWAY_TLS_KEY_FILE_FILE", "BANKSIDE_GATEWAY_TLS_KEY_FILE"),
+        said.format("BANKSIDE_GATEWAY_TRUSTED_PROXYS", "BANKSIDE_GATEWAY_TRUSTED_PROXIES"),
+    ]
+
+
 async def test_a_secret_of_two_services_is_found(settings: Mapping[str, str]) -> None:
     names = "BANKSIDE_GATEWAY_STORAGE_KEYS", "BANKSIDE_WEBHOOK_DISPATCHER_STORAGE_KEYS"
     both = {**settings, names[1]: settings[names[0]]}

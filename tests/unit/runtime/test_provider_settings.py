@@ -247,3 +247,16 @@ def test_a_company_whose_package_is_not_installed_is_a_sentence_at_start(
 
     [sentence] = [one for one in settings.problems() if "install" in one]
     assert "Increase" in sentence
+
+
+def test_the_settings_of_each_company_are_known_whichever_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose(monkeypatch, AT_SANDBOX)
+
+    assert Settings.variables() >= {
+        *AT_SANDBOX,
+        *AT_INCREASE,
+        "BANKSIDE_PAYMENTS_INCREASE_KEY_FILE",
+        "BANKSIDE_PAYMENTS_WIRE_CEILING_DAILY",
+    }
