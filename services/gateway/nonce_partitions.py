@@ -1,8 +1,9 @@
 """Partitions of the nonces by signed timestamp: made ahead of time, dropped when no timestamp in them can pass any
 more.
 
-They go by the database's clock, so a gateway whose clock is wrong neither drops nor lacks one. `nonce_bounds` says
-which timestamps have a partition. Its floor only rises: a partition that was dropped is not made again, and a timestamp
+They go by the database's clock, so a gateway whose clock is wrong neither drops nor lacks one; while that is so far
+ahead that all requests would be below the floor, they stay as they are. `nonce_bounds` says which timestamps have a
+partition. Its floor only rises: a partition that was dropped is not made again, and a timestamp
 below the floor is refused when its nonce would be recorded, independent of the clock and the window of the gateway.
 
 The gateway may neither define tables nor change the bounds: it calls functions of the schema's owner that do only this
@@ -11,6 +12,7 @@ The gateway may neither define tables nor change the bounds: it calls functions 
 
 from __future__ import annotations
 
+import time
 from typing import NoReturn
 
 import asyncpg
@@ -36,8 +38,14 @@ _DROP = select(func.drop_nonce_partitions())
 
 
 async def maintain(database: Database, window_seconds: int) -> None:
-    """Make and drop partitions as of now, by the database's clock; note how far this process's is off it."""
-    await maintain_as_of(database, window_seconds, await clock.measure(database))
+    """Make and drop partitions as of now, by the database's clock; note how far this process's is off it.
+
+    Nothing is made or dropped where the floor would lie in the future of this process: it never falls, so that each
+    request would be refused for as long as the clock was ahead. There are partitions for an hour.
+    """
+    now = await clock.measure(database)
+    if _floor(now, window_seconds) <= time.time():
+        await maintain_as_of(database, window_seconds, now)
 
 
 async def maintain_as_of(database: Database, window_seconds: int, now: float) -> None:
@@ -45,7 +53,7 @@ async def maintain_as_of(database: Database, window_seconds: int, now: float) ->
     window.
     """
     bounds = {
-        "floor": _start(now - window_seconds - MARGIN_SECONDS),
+        "floor": _floor(now, window_seconds),
         "ceiling": _start(now + window_seconds + AHEAD_SECONDS) + PARTITION_SECONDS,
     }
     async with database.transaction() as connection:
@@ -70,6 +78,10 @@ async def _drop_outdated(database: Database) -> None:
 
 async def maintain_for_ever(database: Database, window_seconds: int) -> NoReturn:
     await repeat("nonces", lambda: maintain(database, window_seconds), MAINTENANCE_SECONDS)
+
+
+def _floor(now: float, window_seconds: int) -> int:
+    return _start(now - window_seconds - MARGIN_SECONDS)
 
 
 def _start(timestamp: float) -> int:

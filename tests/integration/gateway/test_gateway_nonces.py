@@ -178,9 +178,14 @@ class Nonces:
 
 
 @pytest_asyncio.fixture
-async def nonces(fresh_environment: Environment) -> AsyncIterator[Nonces]:
+async def nonces(nonces_without_partitions: Nonces) -> Nonces:
+    await maintain(nonces_without_partitions.database, WINDOW_SECONDS)
+    return nonces_without_partitions
+
+
+@pytest_asyncio.fixture
+async def nonces_without_partitions(fresh_environment: Environment) -> AsyncIterator[Nonces]:
     database = open_database(fresh_environment.database_urls["gateway"], "tests")
-    await maintain(database, WINDOW_SECONDS)
     yield Nonces(
         database,
         storage_of(fresh_environment.secrets, "gateway"),
@@ -295,6 +300,19 @@ async def test_a_gateway_an_hour_ahead_drops_no_nonce_that_could_pass_again(
     assert first
     with pytest.raises(NonceReused):
         await right.passes(headers)
+
+
+async def test_a_database_whose_clock_was_ahead_for_a_moment_refuses_no_request_afterwards(
+    nonces_without_partitions: Nonces,
+) -> None:
+    nonces, an_hour_ago = nonces_without_partitions, Gateway(nonces_without_partitions, -3600)
+    await nonces.maintain_later(-3600)
+
+    await nonces.put_clock_on(0)
+    with clock_off_by(-3600):
+        await maintain(nonces.database, WINDOW_SECONDS)
+
+    assert await an_hour_ago.passes(headers_of(await nonces.key(), timestamp=off_by(-3600)))
 
 
 async def test_a_clock_that_is_off_shows(nonces: Nonces) -> None:
