@@ -115,6 +115,20 @@ def test_what_is_recorded_is_read_and_what_is_read_is_recorded() -> None:
     assert read == RECORDED
 
 
+def test_a_gauge_that_every_replica_has_is_not_added_up_over_them() -> None:
+    sources = "\n".join(text for folder in ("libs", "services") for text in _sources(ROOT / folder))
+    gauges = set(re.findall(r'Gauge\(\s*"(\w+)"', sources))
+    summed = [
+        (name, expression)
+        for expression in expressions()
+        for by, name in re.findall(r"\bsum(?: by \(([^)]*)\))? ?\((\w+)", expression)
+        if name in gauges and "instance" not in by
+    ]
+
+    assert gauges
+    assert summed == []
+
+
 def test_prometheus_asks_every_service() -> None:
     [job, _] = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())["scrape_configs"]
     asked = job["dns_sd_configs"][0]["names"]
