@@ -32,6 +32,9 @@ from tests.support.answered_operators import OPERATOR
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
+PAGE = (Path(__file__).parents[3] / "deploy" / "PRODUCTION.md").read_text()
+[OPEN_CASE] = re.findall(r'-c "(INSERT INTO payments\.database_life .+)"', PAGE)
+
 
 async def test_what_was_written_since_the_last_checked_life_proves_nothing(
     database: Database, bank: Bank, check: Continuity
@@ -247,17 +250,28 @@ async def test_an_operator_who_declares_a_restore_has_the_database_compared_all_
 async def test_the_statement_of_the_production_page_opens_a_case_before_payments_starts(
     database: Database, check: Continuity
 ) -> None:
-    page = (Path(__file__).parents[3] / "deploy" / "PRODUCTION.md").read_text()
-    [statement] = re.findall(r'-c "(INSERT INTO payments\.database_life .+)"', page)
     await check.check()
     async with database.transaction() as connection:
         restored = f"UPDATE database_life SET started_at = started_at - {A_DAY_OR_SO}"
         await connection.execute(text(restored))
 
     async with database.transaction() as connection:
-        await connection.exec_driver_sql(statement)
+        await connection.exec_driver_sql(OPEN_CASE)
     await let_pass(database, 2 * TRANSIT_SECONDS)
     await check.check()
+
+    assert not await is_trusted(database)
+    assert await cases(database) == [["restored to 10:15 UTC"]]
+
+
+async def test_the_statement_of_the_production_page_opens_the_case_also_where_payments_has_started(
+    database: Database, check: Continuity
+) -> None:
+    await check.check()
+    assert await is_trusted(database)
+
+    async with database.transaction() as connection:
+        await connection.exec_driver_sql(OPEN_CASE)
 
     assert not await is_trusted(database)
     assert await cases(database) == [["restored to 10:15 UTC"]]

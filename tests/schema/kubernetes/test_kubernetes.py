@@ -30,6 +30,9 @@ from tests.faults.campaign.replicas import MIN_READY_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"
+STOPPING = (
+    (FOLDER / "README.md").read_text().partition("## Stopping services")[2].partition("## ")[0]
+)
 OVERLAYS = ("small", "highly-available")
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
 SERVERS = {"postgres", "rabbitmq"}
@@ -324,6 +327,37 @@ def test_of_each_service_two_are_there_where_one_may_go() -> None:
     [shared] = of_kind(overlay, "ConfigMap").values()
     assert shared["data"]["BANKSIDE_QUERY_QUEUES"] == "quorum"
     assert shared["data"]["BANKSIDE_PROFILE"] == "production"
+
+
+def test_what_keda_scales_is_stopped_after_it_was_paused() -> None:
+    commands = re.findall(r"(?m)^ *kubectl --namespace bankside (.+)$", STOPPING)
+    pause, resume = (commands.index(one) for one in commands if one.startswith("annotate "))
+    stops = {i: one for i, one in enumerate(commands) if one.startswith("scale deployment ")}
+    waits = {i: one for i, one in enumerate(commands) if one.startswith("wait --for=delete pod ")}
+
+    stopped = [one.split()[2:-1] for one in stops.values()]
+    awaited = [re.findall(r" in \((.*)\)", one)[0].split(",") for one in waits.values()]
+    deployments = of_kind("highly-available", "Deployment").keys()
+    assert {name for names in stopped for name in names} == deployments - {"console"}
+    assert stopped == awaited, "each is waited for"
+    assert stopped[0] == ["gateway"], "callers first"
+    assert all(one.endswith(" --replicas=0") for one in stops.values())
+    assert pause < min(stops)
+    assert max(waits) < resume
+    assert commands[pause].endswith(" autoscaling.keda.sh/paused=true")
+    assert commands[resume].endswith(" autoscaling.keda.sh/paused-")
+
+
+def test_a_restore_pauses_keda_before_the_case_of_payments_is_opened_and_resumes_it_last() -> None:
+    page = (ROOT / "deploy" / "PRODUCTION.md").read_text()
+    _, _, restoring = page.partition("**Restoring to a moment**")
+    link = "[Stopping services](kubernetes/README.md#stopping-services)"
+
+    pause, resume = (found.start() for found in re.finditer(re.escape(link), restoring))
+    case = restoring.index("INSERT INTO payments.database_life")
+    held = restoring.index("UPDATE webhook_dispatcher.subscription")
+    start = restoring.index("scale deployment onboarding ledger-read payments")
+    assert pause < case < held < start < restoring.index("`bankside restores close ") < resume
 
 
 def test_postgresql_takes_the_connections_of_the_most_replicas_as_one_more_starts() -> None:
