@@ -20,6 +20,11 @@ LAST_RUN_SECONDS = Gauge(
     "bankside_last_reconciliation_seconds",
     "How long ago the last complete run ended; since the first start when there was none.",
 )
+LONGEST_GAP_SECONDS = Gauge(
+    "bankside_reconciliation_longest_gap_seconds",
+    "The longest time between the ends of two complete runs, as this process is set: the pause before a run, and the"
+    " limit of one.",
+)
 IN_FLIGHT = Gauge(
     "bankside_reconciliation_in_flight",
     "Records that the last complete run could not compare: a command or a posting was still going to change them, or"

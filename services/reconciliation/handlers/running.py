@@ -24,7 +24,7 @@ from libs.runtime.crash import crash_point
 from services.reconciliation.handlers.backoff import RETRIES, ComparisonBackoff
 from services.reconciliation.handlers.comparison import LOOK_AT_ONCE, Comparison, Scan
 from services.reconciliation.handlers.turns import Turns
-from services.reconciliation.metrics import FAILURES, RUNS
+from services.reconciliation.metrics import FAILURES, LONGEST_GAP_SECONDS, RUNS
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
 from services.reconciliation.repository import differences, runs, suspects
 from services.reconciliation.repository.runs import Outcome, Run, ScanPosition
@@ -88,6 +88,7 @@ class Reconciler:
         grace_seconds: float,
         poll_seconds: float,
     ) -> None:
+        LONGEST_GAP_SECONDS.set(run_seconds + run_limit_seconds)
         self._database = database
         self._comparisons = {comparison.name: comparison for comparison in comparisons}
         self._starting_anew = [

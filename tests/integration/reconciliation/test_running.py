@@ -7,6 +7,7 @@ import pytest
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost
 from services.reconciliation.handlers import turns
+from services.reconciliation.metrics import LONGEST_GAP_SECONDS
 from services.reconciliation.models import (
     EVIDENCE_GONE,
     Scanned,
@@ -22,9 +23,18 @@ from tests.integration.reconciliation.runs import (
     request,
 )
 from tests.integration.tables import execute, rows
+from tests.support.metrics import value_of
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def test_a_process_tells_how_long_its_runs_may_leave_the_last_complete_one_behind(
+    database: Database,
+) -> None:
+    reconciler(database, run_seconds=86_400, run_limit_seconds=7_200)
+
+    assert value_of(LONGEST_GAP_SECONDS) == 93_600
 
 
 async def last_complete(database: Database) -> float:
