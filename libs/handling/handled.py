@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from libs import tracing
-from libs.contracts.errors import ERRORS
+from libs.contracts.errors import ERRORS, InternalError
 from libs.contracts.request_context import request_context
-from libs.handling.metrics import HANDLED_SECONDS
+from libs.handling.metrics import HANDLED_SECONDS, INTERNAL_ERRORS
 from libs.runtime.request_log import Details, request_log
 
 OK = "ok"
@@ -18,6 +18,8 @@ def note_handled(
 ) -> None:
     """Arguments as of `RequestLog.note`."""
     HANDLED_SECONDS.labels(operation, outcome).observe(seconds)
+    if outcome == InternalError.code:
+        INTERNAL_ERRORS.labels(operation).inc()
     request_log.note(event, operation, outcome, seconds, **details)
 
 

@@ -1,4 +1,8 @@
-"""Prometheus metrics that every service has. Labels are operation names and outcomes, never ids."""
+"""Prometheus metrics that every service has. Labels are operation names and outcomes, never ids.
+
+A counter that an alert watches is exported at 0 from the start of the process, with each label that it may get: to
+Prometheus, one that appears with its first event has not increased.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,11 @@ HANDLED_SECONDS = Histogram(
     "Time to answer a query or to drive a command once, by outcome (an error's code, ok, expired, or cancelled).",
     ["operation", "outcome"],
     buckets=SECONDS,
+)
+INTERNAL_ERRORS = Counter(
+    "bankside_internal_errors_total",
+    "Answers and drives of commands that ended with a fault of ours, by operation; at 0 from the start.",
+    ["operation"],
 )
 COMMANDS_ACCEPTED = Counter(
     "bankside_commands_accepted_total",

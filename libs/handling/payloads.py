@@ -14,6 +14,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
+from libs.handling.metrics import INTERNAL_ERRORS
 from libs.messaging.envelope import Reply, command_context, raw, reply_context
 from libs.messaging.message_sealer import MessageSealer
 
@@ -61,7 +62,7 @@ def success(
 
 
 def prepare(service: str, names: Iterable[str], *, queries: bool) -> None:
-    """Build the validators of the service's rows but those of operators, who may wait for them.
+    """Build the counters of the service's rows, and the validators of those that are not for operators, who may wait.
 
     Raises RuntimeError when a row lacks a handler: such a process must not start.
     """
@@ -70,5 +71,6 @@ def prepare(service: str, names: Iterable[str], *, queries: bool) -> None:
     if missing:
         raise RuntimeError(f"{service} has no handler for {', '.join(missing)}")
     for row in rows:
+        INTERNAL_ERRORS.labels(row.name)
         if not row.is_for_operators:
             build_validators((row.command, row.reply))

@@ -15,7 +15,9 @@ from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery, OnDelivery, consume
 from libs.messaging.metrics import (
     CONSUMER_PAUSED,
+    CONSUMER_RESTARTS,
     DEAD_LETTERS,
+    MESSAGES_REFUSED,
     QUEUE_MESSAGES,
     QUEUE_OLDEST_SECONDS,
 )
@@ -23,6 +25,7 @@ from libs.messaging.probing import Probe, is_probe
 from libs.messaging.publishing import underlying
 from libs.messaging.queue_age import QueueAge
 from libs.messaging.queue_depths import counts_of
+from libs.messaging.refusing import WRONG_SENDER
 from libs.messaging.session import Session
 from libs.messaging.topology import dead_queue
 
@@ -79,6 +82,8 @@ class Consumption:
         self._dead_is_silent = False
         self._age = QueueAge()
         CONSUMER_PAUSED.labels(queue).set(0)
+        CONSUMER_RESTARTS.labels(queue)
+        MESSAGES_REFUSED.labels(queue, WRONG_SENDER)
         self._log = structlog.get_logger("consumption")
 
     @property

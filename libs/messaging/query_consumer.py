@@ -28,6 +28,7 @@ from libs.messaging.envelope import (
     decode_queries,
 )
 from libs.messaging.metrics import MESSAGES_REFUSED
+from libs.messaging.refusing import WRONG_SENDER
 from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_queries
 from libs.messaging.session import Session
 from libs.messaging.topology import QueueType, declare_queries, queries_queue
@@ -142,7 +143,7 @@ class QueryConsumer:
         # The sender comes first: one that may ask nothing here tells nothing about releases.
         if sender not in self._askers:
             self._log.error("sender_refused", **message.origin)
-            MESSAGES_REFUSED.labels(self._queue, "sender").inc()
+            MESSAGES_REFUSED.labels(self._queue, WRONG_SENDER).inc()
         elif isinstance(error, NewerEnvelope):
             self._log.error("envelope_of_a_later_release", cause=str(error), **message.origin)
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
@@ -159,7 +160,7 @@ class QueryConsumer:
         allowed = self._askers if is_unknown else self._senders.get(envelope.operation, NO_SENDER)
         if sender not in allowed or not owns_replies(sender, reply_to):
             self._log.error("sender_refused", sender=sender, operation=envelope.operation)
-            MESSAGES_REFUSED.labels(self._queue, "sender").inc()
+            MESSAGES_REFUSED.labels(self._queue, WRONG_SENDER).inc()
             return
         head = EnvelopeHead(envelope.id, envelope.message_id, envelope.version)
         refusal = self._refusal(head, reply_to, Unavailable())

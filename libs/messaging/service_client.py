@@ -56,6 +56,7 @@ from libs.messaging.envelope import (
 )
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.publishing import PERSISTENT, TRANSIENT, Properties, Publisher
+from libs.messaging.refusing import WRONG_SENDER
 from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, replies_queue
@@ -134,6 +135,7 @@ class ServiceClient:
         self._attached: _Attached | None = None
         self._replies_ended = False
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
+        MESSAGES_REFUSED.labels(REPLIES, WRONG_SENDER)
         self._log = structlog.get_logger("service_client")
 
     async def attach(self, session: Session) -> None:
@@ -389,7 +391,7 @@ class ServiceClient:
             if expected is None or expected.reply.done():
                 continue
             if expected.service != sender:
-                MESSAGES_REFUSED.labels(REPLIES, "sender").inc()
+                MESSAGES_REFUSED.labels(REPLIES, WRONG_SENDER).inc()
                 self._log.error("reply_of_another", asked=expected.service, sender=sender)
                 continue
             expected.reply.set_result(reply)

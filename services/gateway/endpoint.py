@@ -17,6 +17,7 @@ from uuid import UUID
 import msgspec
 import structlog
 from aiohttp import web
+from prometheus_client import Counter
 from uuid_utils import uuid7
 
 from libs import tracing
@@ -47,6 +48,7 @@ from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
 from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import OK, conclude, note_handled
+from libs.handling.metrics import INTERNAL_ERRORS
 from libs.messaging.envelope import Envelope, Reply
 from libs.messaging.request_deadlines import RequestDeadlines
 from libs.messaging.service_client import ServiceClient
@@ -82,6 +84,11 @@ from services.gateway.requests import (
 from services.gateway.responses import failure, success
 from services.gateway.settings import Settings
 from services.gateway.traffic import TrafficCounts
+
+ADDRESS_NOT_ALLOWED = Counter(
+    "bankside_gateway_address_not_allowed",
+    "Requests with a correct signature, from an address that their key may not be used from.",
+)
 
 CANCELLED = "cancelled"
 """The outcome in the log of a request that had no answer when the process ended."""
@@ -145,6 +152,8 @@ class Endpoints:
         return None if is_within(peer, self._trusted) else counted_as(normal_form(peer))
 
     def handler(self, operation: Operation) -> Handler:
+        INTERNAL_ERRORS.labels(operation.name)
+
         async def handle(request: web.Request) -> web.StreamResponse:
             started = time.perf_counter()
             request_id = request_id_of(request)
@@ -422,6 +431,7 @@ def _require_allowed(credential: Credential, address: str) -> None:
     """Called once the signature is verified: a caller who cannot sign learns nothing. Raises AddressNotAllowed."""
     networks = credential.allowed_networks
     if networks and not is_within(address, networks):
+        ADDRESS_NOT_ALLOWED.inc()
         raise AddressNotAllowed(extra={"address": address})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, get_args
 
 from prometheus_client import Counter, Gauge
 
@@ -31,6 +31,8 @@ IN_FLIGHT = Gauge(
     " they changed between looks.",
 )
 RUNS = Counter("bankside_reconciliation_runs", "Runs that ended, by outcome.", ["outcome"])
+for _outcome in get_args(runs.Outcome):
+    RUNS.labels(_outcome)
 FAILURES = Counter(
     "bankside_reconciliation_failures", "Steps of runs that failed and are tried again."
 )

@@ -11,9 +11,11 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.local.ports import LOOPBACK
-from libs.contracts.table import SERVICES
+from libs.contracts.table import OPERATIONS, SERVICES
+from libs.messaging.topology import REPLIES, consumed_queues
 from tests.support.alerting import OF_TARGETS, expressions, metrics_in, selected_labels
-from tests.support.live import Live
+from tests.support.api import Key
+from tests.support.live import ACCOUNTS, Live
 from tests.support.waiting import eventually
 
 CLOSED = {
@@ -80,6 +82,52 @@ async def test_every_service_measures_how_far_its_clock_is_off_the_databases(liv
         return measuring == {"gateway", *SERVICES}
 
     await eventually("all have measured it", measured)
+
+
+async def test_counters_that_alerts_watch_are_there_before_what_they_count(live: Live) -> None:
+    watched = {
+        (service, sample.name, *sample.labels.values())
+        for service, families in (await _scraped(live)).items()
+        for family in families
+        for sample in family.samples
+    }
+
+    errors, refused = "bankside_internal_errors_total", "bankside_messages_refused_total"
+    without_event = "bankside_feed_entries_without_event_total"
+    consumed = [(service, queue) for service in SERVICES for queue in consumed_queues(service)]
+    expected = {
+        *((row.service, errors, row.name) for row in OPERATIONS),
+        *(("gateway", errors, row.name) for row in OPERATIONS if row.path is not None),
+        *((service, refused, queue, "sender") for service, queue in consumed),
+        ("gateway", refused, REPLIES, "sender"),
+        *((service, "bankside_consumer_restarts_total", queue) for service, queue in consumed),
+        ("payments", "bankside_database_clock_setbacks_total"),
+        ("gateway", "bankside_gateway_address_not_allowed_total"),
+        *(("ledger_read", without_event, reason) for reason in ("never_owned", "not_reported")),
+        ("reconciliation", "bankside_reconciliation_runs_total", "gave_up"),
+    }
+    assert sorted(expected - watched) == []
+
+
+async def test_a_request_from_an_address_that_its_key_does_not_allow_is_counted(live: Live) -> None:
+    made = await live.stack.command(
+        *("keys", "create", "--family", "partner", "--tenant", "counted"),
+        *("--allow", "203.0.113.7"),
+    )
+
+    async def counted() -> float:
+        return sum(
+            sample.value
+            for family in (await _scraped(live))["gateway"]
+            for sample in family.samples
+            if sample.name == "bankside_gateway_address_not_allowed_total"
+        )
+
+    before = await counted()
+    refused = await live.api(Key(made["subscription_key"], made["secret"])).get(ACCOUNTS)
+
+    assert refused.code == "address_not_allowed"
+    assert await counted() >= before + 1
 
 
 async def test_labels_have_few_values_and_none_for_a_caller(live: Live) -> None:

@@ -29,6 +29,7 @@ from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
+from libs.handling.metrics import INTERNAL_ERRORS
 from libs.messaging.broker import Broker
 from libs.messaging.envelope import decode_queries
 from libs.messaging.service_client import ServiceClient
@@ -38,6 +39,7 @@ from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import answering, calling, carrying_out, until
 from tests.integration.readiness import is_ready
 from tests.support.infrastructure import Environment
+from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.queues import declare_service
 
@@ -148,16 +150,18 @@ async def test_an_error_of_the_service_is_raised_as_what_it_is(
     assert (raised.value.detail, raised.value.extra) == (error.detail, error.extra)
 
 
-async def test_a_fault_of_the_service_says_nothing_of_its_cause(
+async def test_a_fault_of_the_service_is_counted_and_says_nothing_of_its_cause(
     fresh_environment: Environment,
 ) -> None:
     async def fail(_principal: Principal, _command: Any, _deadline: float) -> Result:
         raise KeyError("canary")
 
     async with ledger(fresh_environment, fail), calling(fresh_environment) as service_client:
+        counted = value_of(INTERNAL_ERRORS.labels(LIST_CUSTOMER_ACCOUNTS.name))
         with pytest.raises(InternalError) as raised:
             await list_accounts(service_client)
 
+    assert value_of(INTERNAL_ERRORS.labels(LIST_CUSTOMER_ACCOUNTS.name)) == counted + 1
     assert "canary" not in f"{raised.value.detail}{raised.value.extra}"
 
 

@@ -25,6 +25,8 @@ SKIPPED = Counter(
     "Feed entries that became no event, by reason",
     ("reason",),
 )
+for _reason in ("never_owned", "not_reported"):
+    SKIPPED.labels(_reason)  # an alert counts these: at 0 from the start
 
 
 class FeedEvents:
