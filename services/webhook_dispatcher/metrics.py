@@ -12,7 +12,8 @@ from sqlalchemy import bindparam, func, select, true
 from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from libs.persistence.tables import INSTANT
-from services.webhook_dispatcher.tables import DELETED, PENDING, delivery, subscription
+from services.webhook_dispatcher.ports import AttemptOutcome
+from services.webhook_dispatcher.tables import ACTIVE, PENDING, delivery, subscription
 
 MEASURE_SECONDS = 15.0
 COUNTING_SHARE = 100
@@ -28,11 +29,13 @@ DUE = Gauge(
 IN_FLIGHT = Gauge("bankside_webhook_in_flight", "Deliveries that are claimed, of all replicas.")
 OLDEST_DUE_SECONDS = Gauge(
     "bankside_webhook_oldest_due_seconds",
-    "How long the oldest due delivery has been due, of failing endpoints too; 0 when none is.",
+    "How long the oldest delivery of an active subscription has been due, of failing endpoints too; 0 when none is.",
 )
 ATTEMPTS = Counter(
     "bankside_webhook_attempts", "Attempts that were recorded, by verdict.", ["verdict"]
 )
+for _outcome in AttemptOutcome:
+    ATTEMPTS.labels(_outcome.value)  # alerts compare them: at 0 from the start
 CONCLUDED = Counter(
     "bankside_webhook_concluded", "Deliveries that are over, succeeded or failed.", ["how"]
 )
@@ -88,26 +91,26 @@ _MEASURE = select(
     select(func.count()).select_from(_due).scalar_subquery(),
     select(func.min(_first.c.due_at))
     .select_from(subscription.join(_first, true()))
-    .where(subscription.c.status != DELETED)
+    .where(subscription.c.status == ACTIVE)
     .scalar_subquery(),
     _IN_FLIGHT.scalar_subquery(),
 )
 
 
+async def measure(database: Database, clock: Callable[[], datetime]) -> None:
+    async with database.transaction() as connection:
+        now = clock()
+        found = await connection.execute(_MEASURE, {"now": now})
+    due, oldest_due_at, in_flight = found.one()
+    DUE.set(due)
+    IN_FLIGHT.set(in_flight)
+    OLDEST_DUE_SECONDS.set((now - (oldest_due_at or now)).total_seconds())
+
+
 async def measure_for_ever(database: Database, clock: Callable[[], datetime]) -> NoReturn:
-
-    async def measure() -> None:
-        async with database.transaction() as connection:
-            now = clock()
-            found = await connection.execute(_MEASURE, {"now": now})
-        due, oldest_due_at, in_flight = found.one()
-        DUE.set(due)
-        IN_FLIGHT.set(in_flight)
-        OLDEST_DUE_SECONDS.set((now - (oldest_due_at or now)).total_seconds())
-
     await repeat(
         "metrics",
-        measure,
+        lambda: measure(database, clock),
         MEASURE_SECONDS,
         times_its_duration=COUNTING_SHARE,
         longest_pause_seconds=LONGEST_PAUSE_SECONDS,

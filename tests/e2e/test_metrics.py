@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from deploy.local.ports import LOOPBACK
 from libs.contracts.table import OPERATIONS, SERVICES
 from libs.messaging.topology import REPLIES, consumed_queues
+from services.webhook_dispatcher.ports import AttemptOutcome
 from tests.support.alerting import OF_TARGETS, expressions, metrics_in, selected_labels
 from tests.support.api import Key
 from tests.support.live import ACCOUNTS, Live
@@ -94,6 +95,7 @@ async def test_counters_that_alerts_watch_are_there_before_what_they_count(live:
 
     errors, refused = "bankside_internal_errors_total", "bankside_messages_refused_total"
     without_event = "bankside_feed_entries_without_event_total"
+    attempts = "bankside_webhook_attempts_total"
     consumed = [(service, queue) for service in SERVICES for queue in consumed_queues(service)]
     expected = {
         *((row.service, errors, row.name) for row in OPERATIONS),
@@ -103,6 +105,7 @@ async def test_counters_that_alerts_watch_are_there_before_what_they_count(live:
         *((service, "bankside_consumer_restarts_total", queue) for service, queue in consumed),
         ("payments", "bankside_database_clock_setbacks_total"),
         ("gateway", "bankside_gateway_address_not_allowed_total"),
+        *(("webhook_dispatcher", attempts, outcome.value) for outcome in AttemptOutcome),
         *(("ledger_read", without_event, reason) for reason in ("never_owned", "not_reported")),
         ("reconciliation", "bankside_reconciliation_runs_total", "gave_up"),
     }

@@ -26,6 +26,7 @@ from tests.support.alerting import (
     expressions,
     recorded_in,
 )
+from tests.support.pace import pace
 
 PROMETHEUS = OBSERVABILITY / "prometheus"
 RUNBOOK = (ROOT / "deploy" / "RUNBOOK.md").read_text()
@@ -44,7 +45,7 @@ def promtool(*arguments: str) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=CHECK_SECONDS,
+        timeout=CHECK_SECONDS * pace(),
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
