@@ -7,14 +7,15 @@ from the fields of the command (`forms`), and what an operator may see from the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
-from services.console.values import plain, read
+from services.console.values import NO_LINKS, Links, plain, read
 
 _PLACE = re.compile(r"{(\w+)}")
 
@@ -43,8 +44,12 @@ def nothing(_: Any) -> str:
     return ""
 
 
-def none_of(_: Any) -> Collection[str]:
-    return ()
+def no_links(_: Any) -> Links:
+    return NO_LINKS
+
+
+def itself(item: Any, _: Command) -> Any:
+    return item
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,8 @@ class ListPage:
         sorted_when: what it is sorted by instead while a filter has this value (`state=parked`), or any (`name`); empty
             where the order cannot be chosen then.
         make: actions that are of no item; `each`: of one.
-        prepare: what is shown of each item, where it is not the item itself.
+        prepare: what is shown of each item of the answer to a command, where it is not the item itself.
+        links: of what is shown of an item.
     """
 
     path: str
@@ -158,7 +164,8 @@ class ListPage:
     sorted_when: Mapping[str, str] = field(default_factory=dict)
     make: tuple[Action, ...] = ()
     each: tuple[Action, ...] = ()
-    prepare: Callable[[Any], Any] = lambda item: item
+    prepare: Callable[[Any, Command], Any] = itself
+    links: Callable[[Any], Links] = no_links
 
     @property
     def id(self) -> str:
@@ -210,7 +217,7 @@ class DetailPage:
         name: the field by which its title calls it.
         parts: fields that are sections of their own, in their order; all others of one value stand in the first.
         timeline: those of them that are a history.
-        unlinked: the fields of one entry of a history that name what has no page.
+        links: of the item, of a part of it, or of one entry of a part.
         columns: of parts that are tables; without, all fields.
         called: what fields of parts are called here, where the contract has a wider name.
         without: fields that are not shown.
@@ -228,7 +235,7 @@ class DetailPage:
     parent: ListPage | None = None
     parts: tuple[str, ...] = ()
     timeline: tuple[str, ...] = ()
-    unlinked: Callable[[Any], Collection[str]] = none_of
+    links: Callable[[Any], Links] = no_links
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     called: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     beside: tuple[Beside, ...] = ()

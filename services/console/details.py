@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -29,7 +29,7 @@ from services.console.forms import WrongValues, command_of
 from services.console.gateway import OperatorApi
 from services.console.lists import Row, Table, table_of
 from services.console.rendering import Renderer
-from services.console.values import STATES, Cell, cell, label, plain, read
+from services.console.values import NO_LINKS, STATES, Cell, Links, cell, label, plain, read
 from services.console.visits import Visit, visit_of
 
 PANEL_ROWS = "10"
@@ -91,11 +91,13 @@ async def item_of(page: DetailPage, request: web.Request, operators: OperatorApi
     raise web.HTTPNotFound
 
 
-def facts_of(item: Any, without: Iterable[str] = ()) -> list[tuple[str, Cell]]:
+def facts_of(
+    item: Any, without: Iterable[str] = (), links: Links = NO_LINKS
+) -> list[tuple[str, Cell]]:
     """The fields of an item that are no parts."""
     left_out = {*without}
     return [
-        (label(name), cell(name, value))
+        (label(name), cell(name, value, links))
         for name, value in _fields(item)
         if name not in left_out and not _is_part(value)
     ]
@@ -180,7 +182,7 @@ def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
 
 
 def _moment(page: DetailPage, each: Any) -> Moment:
-    unlinked = page.unlinked(each)
+    links = page.links(each)
     fields = dict(_fields(each))
     at = next((name for name, value in fields.items() if isinstance(value, datetime)), "at")
     state = next((name for name in fields if name in STATES), None)
@@ -188,7 +190,7 @@ def _moment(page: DetailPage, each: Any) -> Moment:
         cell(at, fields.get(at)),
         cell(state, fields[state]) if state else None,
         [
-            (label(n), replace(cell(n, v), href=None) if n in unlinked else cell(n, v))
+            (label(n), cell(n, v, links))
             for n, v in fields.items()
             if n not in (at, state) and v is not None
         ],
@@ -221,7 +223,9 @@ class Details:
             "detail.html",
             detail=page,
             name=cell(page.name, read(item, page.name)).text,
-            facts=facts_of(item, {*page.without, *(page.two_sides or ()), page.name}),
+            facts=facts_of(
+                item, {*page.without, *(page.two_sides or ()), page.name}, page.links(item)
+            ),
             sections=sections_of(page, item, visit.role),
             compared=compared(page, item),
             actions=links_of(page.actions, item, visit.role),

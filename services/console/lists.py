@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from libs.contracts.errors import BanksideError, Invalid, SessionEnded
+from libs.contracts.model import Command
 from libs.contracts.operating.pages import Order
 from libs.contracts.principal import Role
 from services.console import csv_export
@@ -67,11 +68,12 @@ def labels_of(page: ListPage) -> list[str]:
     return [label(name.rpartition(".")[2]) for name in page.columns]
 
 
-def row_of(page: ListPage, item: Any, role: Role) -> Row:
-    shown = page.prepare(item)
+def row_of(page: ListPage, item: Any, asked: Command, role: Role) -> Row:
+    shown = page.prepare(item, asked)
+    links = page.links(shown)
     cells = []
     for number, name in enumerate(page.columns):
-        value = cell(name.rpartition(".")[2], read(shown, name))
+        value = cell(name.rpartition(".")[2], read(shown, name), links)
         if number == 0 and page.one:
             value = Cell(value.text, Kind.ID, href=filled(page.one, item))
         cells.append((label(name.rpartition(".")[2]), value))
@@ -99,7 +101,7 @@ async def table_of(
     return Table(
         page.id,
         labels_of(page),
-        [row_of(page, item, role) for item in getattr(answer, page.items)],
+        [row_of(page, item, command, role) for item in getattr(answer, page.items)],
         next=getattr(answer, "next", None),
         unreachable=getattr(answer, "unreachable", ()),
     )
@@ -183,7 +185,7 @@ class Lists:
             if response is None:
                 response = await self._begin(request, page)
             items = getattr(answer, page.items)[: csv_export.MOST_ROWS - written]
-            shown = [page.prepare(item) for item in items]
+            shown = [page.prepare(item, command) for item in items]
             lines = [[plain(read(item, name)) for name in page.columns] for item in shown]
             lines += [
                 [f"Not complete: {name} did not answer."]

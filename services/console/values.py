@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum, StrEnum
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -43,6 +43,9 @@ class Cell:
 
 NOTHING = Cell("—", Kind.NOTHING)
 
+Links = Mapping[str, str | None]
+"""The pages of what fields of an item name, where their names alone do not say them (`PAGES`); None for no page."""
+NO_LINKS: Links = {}
 CUSTOMERS = "/customers"
 PAGES = {
     "transaction_id": "/wires/{}",
@@ -53,7 +56,6 @@ PAGES = {
     "request_id": "/requests/{}",
     "difference_id": "/differences/{}",
     "subscription_key": "/keys/{}",
-    "actor": "/audit?actor={}",
     "by": "/audit?service=payments&actor={}",
 }
 """The pages of what ids name, by the names of the fields. Other ids are looked up."""
@@ -115,6 +117,11 @@ def lookup(identifier: str) -> str:
     return f"/search?q={quote(identifier, safe='')}"
 
 
+def audit_of(service: str, actor: str) -> str:
+    """What an actor has done in a service: each service has an audit of its own."""
+    return f"/audit?{urlencode({'service': service, 'actor': actor})}"
+
+
 def page_of(name: str, identifier: str) -> str | None:
     """Where what an id names is shown; None for a field that is no id, and for an id of what is shown nowhere."""
     if name in PAGES:
@@ -151,8 +158,8 @@ def plain(value: Any) -> str:
             return str(value)
 
 
-def cell(name: str, value: Any) -> Cell:
-    """The value of a field."""
+def cell(name: str, value: Any, links: Links = NO_LINKS) -> Cell:
+    """The value of a field. `links`: of its item."""
     text = plain(value)
     if not text:
         return NOTHING
@@ -169,7 +176,7 @@ def cell(name: str, value: Any) -> Cell:
         return Cell(text, Kind.NUMBER)
     if name in BLOCK_FIELDS or "\n" in text or _is_structured(value):
         return Cell(_indented(text), Kind.BLOCK)
-    href = page_of(name, text)
+    href = links[name] if name in links else page_of(name, text)
     if href is None:
         return Cell(text)
     return Cell(text, Kind.ACTOR if name in ACTORS else Kind.ID, href=href)

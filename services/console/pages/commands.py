@@ -1,20 +1,27 @@
 """Commands that services have accepted and not finished."""
 
-from collections.abc import Collection
 from typing import Any
 
 from libs.contracts.operating import commands as o
 from libs.contracts.operating.requests import TRACE_REQUEST, TraceStep
 from services.console.declarations import Action, DetailPage, ListPage, Subject
+from services.console.values import NO_LINKS, Links, audit_of
 
 
 def _is_parked(command: Any) -> bool:
     return command.parked_at is not None
 
 
-def _finished(step: TraceStep) -> Collection[str]:
-    """A command has a page until it is final."""
-    return () if step.state in ("open", "parked") else ("command_id",)
+def _links(shown: Any) -> Links:
+    """Of a step. A command has a page until it is final."""
+    if not isinstance(shown, TraceStep):
+        return NO_LINKS
+    links: dict[str, str | None] = {}
+    if shown.state not in ("open", "parked"):
+        links["command_id"] = None
+    if shown.actor is not None:
+        links["actor"] = audit_of(shown.service, shown.actor)
+    return links
 
 
 RETRY = Action(
@@ -79,7 +86,7 @@ REQUEST = DetailPage(
     parent=LIST,
     parts=("steps",),
     timeline=("steps",),
-    unlinked=_finished,
+    links=_links,
 )
 
 SUBJECT = Subject(LIST, (DETAIL, REQUEST))

@@ -191,7 +191,9 @@ def shown(opened: Shown) -> Shown:
 async def test_each_column_is_text(shown: Shown, page: ListPage) -> None:
     text = await seen_at(shown.browser, address_of(page))
 
-    item = page.prepare(getattr(shown.double.answers[page.operation.name], page.items)[0])
+    answer = shown.double.answers[page.operation.name]
+    asked = shown.double.commands(page.operation)[-1]
+    item = page.prepare(getattr(answer, page.items)[0], asked)
     values = {name: read(item, name) for name in page.columns}
     for name, value in values.items():
         if isinstance(value, str) and ATTACK in value:

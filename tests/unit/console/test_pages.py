@@ -244,6 +244,22 @@ async def test_an_entry_of_the_audit_that_was_changed_is_shown_as_it_is_among_th
     assert f"after={NEXT}" in answer.text
 
 
+async def test_the_actor_of_a_row_leads_to_the_rows_of_the_same_audit() -> None:
+    entry = '{"at": "2026-11-23T01:02:03Z", "actor": "operator:ada", "action": "wires.resolve"}'
+    row = AuditRow(day=AT.date(), number=1, entry=entry, previous="00", hash="00")
+    double = gateway()
+    double.answer(LIST_AUDIT, Listed(items=[row]))
+    async with console(double) as browser:
+        page = await browser.get("/audit?service=payments")
+        [link] = re.findall(r'<a class="actor" href="([^"]+)"', page.text)
+        await browser.get(html.unescape(link))
+
+    assert [(asked.service, asked.actor) for asked in double.commands(LIST_AUDIT)] == [
+        ("payments", None),
+        ("payments", "operator:ada"),
+    ]
+
+
 async def test_the_id_of_a_run_of_reconciliation_leads_to_no_search_that_finds_nothing() -> None:
     run = ReconciliationRun(
         run_id=WIRE_ID,

@@ -57,8 +57,15 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         event_id=EVENT_ID,
         request_id="req-2",
     )
+    abandoned = TraceStep(
+        at=AT,
+        service="onboarding",
+        kind=StepKind.AUDIT,
+        what="commands.abandon",
+        actor="operator:ada",
+    )
     double = gateway()
-    double.answer(TRACE_REQUEST, trace(over, parked, sent, told))
+    double.answer(TRACE_REQUEST, trace(over, parked, sent, told, abandoned))
     async with console(double) as browser:
         answer = await browser.get(PAGE)
 
@@ -71,6 +78,7 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         f"/customers/{CUSTOMER_ID}",
         f"/events/{EVENT_ID}",
         "/requests/req-2",
+        "/audit?service=onboarding&amp;actor=operator%3Aada",
     ):
         assert f'href="{link}"' in answer.text
     assert "outcome unknown" in answer.text
