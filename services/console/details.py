@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -94,7 +94,7 @@ async def item_of(page: DetailPage, request: web.Request, operators: OperatorApi
 def facts_of(
     item: Any, without: Iterable[str] = (), links: Links = NO_LINKS
 ) -> list[tuple[str, Cell]]:
-    """The fields of an item that are no parts."""
+    """The fields of an item that are no parts (`sections_of`)."""
     left_out = {*without}
     return [
         (label(name), cell(name, value, links))
@@ -104,12 +104,15 @@ def facts_of(
 
 
 def sections_of(page: DetailPage, item: Any, role: Role) -> list[Section]:
-    """The parts of an item: the declared ones first, then those that the contract has besides."""
+    """The parts of an item, each with its own parts behind it: the declared ones first, then those that the contract
+    has besides.
+    """
     names = [*page.parts, *(name for name, value in _fields(item) if _is_part(value))]
     return [
-        _section(page, name, read(item, name), role)
+        section
         for name in dict.fromkeys(names)
-        if name not in page.without and read(item, name)
+        if name not in page.without and (value := read(item, name))
+        for section in _sections(page, name, value, role)
     ]
 
 
@@ -159,21 +162,30 @@ def _is_part(value: Any) -> bool:
     )
 
 
-def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
+def _sections(page: DetailPage, name: str, value: Any, role: Role) -> Iterator[Section]:
+    if isinstance(value, list):
+        yield _section_of_list(page, name, value, role)
+        return
+    yield Section(name, label(name), facts=facts_of(value, links=page.links(value)))
+    for inner, part in _fields(value):
+        if _is_part(part):
+            yield from _sections(page, inner, part, role)
+
+
+def _section_of_list(page: DetailPage, name: str, value: list[Any], role: Role) -> Section:
     title = label(name)
-    if not isinstance(value, list):
-        return Section(name, title, facts=facts_of(value))
     if name in page.timeline:
         return Section(name, title, moments=[_moment(page, each) for each in value])
-    columns = page.columns.get(name) or tuple(
-        field for field, sample in _fields(value[0]) if not _is_part(sample)
-    )
+    columns = page.columns.get(name) or tuple(field for field, _ in _fields(value[0]))
     actions = page.each.get(name, ())
     called = page.called.get(name, {})
     names = {field: called.get(field, field.rpartition(".")[2]) for field in columns}
     rows = [
         Row(
-            [(label(shown), cell(shown, read(each, field))) for field, shown in names.items()],
+            [
+                (label(shown), cell(shown, read(each, field), page.links(each)))
+                for field, shown in names.items()
+            ],
             links_of(actions, each, role),
         )
         for each in value

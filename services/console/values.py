@@ -183,7 +183,7 @@ def cell(name: str, value: Any, links: Links = NO_LINKS) -> Cell:
 
 
 def _is_structured(value: Any) -> bool:
-    return isinstance(value, Mapping) or (
+    return isinstance(value, Mapping | Model) or (
         isinstance(value, list) and bool(value) and isinstance(value[0], Model)
     )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -160,6 +160,22 @@ def address_of(page: ListPage | DetailPage | Action) -> str:
     return filled(page.path, given) + (f"?{urlencode(query)}" if query else "")
 
 
+def texts_in(value: Any) -> Iterator[str]:
+    """All attacks in a value, those of its parts included."""
+    match value:
+        case str() if MARK in value:
+            yield value
+        case Model():
+            for name in type(value).model_fields:
+                yield from texts_in(getattr(value, name))
+        case Mapping():
+            for each in value.values():
+                yield from texts_in(each)
+        case list():
+            for each in value:
+                yield from texts_in(each)
+
+
 async def seen_at(browser: Browser, address: str) -> str:
     answer = await browser.get(address)
     assert answer.status == 200, (address, answer.status)
@@ -201,7 +217,9 @@ async def test_each_column_is_text(shown: Shown, page: ListPage) -> None:
 
 
 @pytest.mark.parametrize("page", DETAILS, ids=lambda page: page.path)
-async def test_each_field_of_an_item_is_text(shown: Shown, page: DetailPage) -> None:
+async def test_each_field_of_an_item_and_of_its_parts_is_text(
+    shown: Shown, page: DetailPage
+) -> None:
     ids = {name: str(ID) for panel in page.panels for name in panel.filters.values()}
     answer = shown.double.answers[page.operation.name]
     item = page.single(answer, dict.fromkeys(places_of(page.path), str(ID)))
@@ -211,8 +229,11 @@ async def test_each_field_of_an_item_is_text(shown: Shown, page: DetailPage) -> 
 
     names = item if isinstance(item, Mapping) else type(item).model_fields
     for name in {*names} - {*page.without, *ids}:
-        if isinstance(value := read(item, name), str):
-            assert MARK not in value or value in text, name
+        value = read(item, name)
+        if columns := page.columns.get(name):
+            value = [read(each, column) for each in value for column in columns]
+        for attacked in texts_in(value):
+            assert attacked in text or json.dumps(attacked)[1:-1] in text, name
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
