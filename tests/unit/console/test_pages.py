@@ -299,6 +299,23 @@ async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_miss
     assert gone.status == 404
 
 
+@pytest.mark.parametrize("unreachable", [[], ["payments"]])
+async def test_that_there_is_none_is_said_when_all_services_have_answered(
+    unreachable: list[str],
+) -> None:
+    double = gateway()
+    double.answer(LIST_COMMANDS, Gathered(items=[], unreachable=unreachable))
+    double.answer(SEARCH, SearchResult(found=[], unreachable=unreachable))
+    async with console(double) as browser:
+        pages = [await browser.get("/commands"), await browser.get(f"/search?q={WIRE_ID}")]
+
+    for page, all_clear in zip(
+        pages, ("There is none.", "No id here is like this one."), strict=True
+    ):
+        assert (all_clear in page.text) == (not unreachable)
+        assert ("The services that answer have none." in page.text) == bool(unreachable)
+
+
 async def test_an_empty_page_that_others_follow_says_so() -> None:
     double = gateway()
     double.answer(LIST_WIRES, Listed(items=[], next=NEXT))

@@ -271,6 +271,20 @@ async def test_what_waits_stands_on_top_the_oldest_first() -> None:
     assert "hx-get" not in last.text
 
 
+@pytest.mark.parametrize("unreachable", [[], ["payments"]])
+async def test_that_nothing_waits_is_said_when_all_services_have_answered(
+    unreachable: list[str],
+) -> None:
+    double = GatewayDouble()
+    double.answer(GET_OVERVIEW, Overview(services=[], unreachable=unreachable))
+    double.answer(GET_TRAFFIC, Traffic(bounds_ms=[5], minutes=[], queues=[]))
+    async with console(double) as browser:
+        page = await browser.get("/")
+
+    assert ("Nothing waits for a person." in page.text) == (not unreachable)
+    assert ("Nothing waits in the services that answer." in page.text) == bool(unreachable)
+
+
 async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> None:
     double = GatewayDouble()
     counts = [10, 30, 999]
