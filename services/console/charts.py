@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 WIDTH, HEIGHT = 240, 48
 _MARGIN = 2.0
@@ -17,7 +18,8 @@ class Chart:
 
     Args:
         area: of the polygon below it.
-        latest, highest: for the words beside it, with their unit.
+        latest: the last value with its unit; since when it is not known, where it is an earlier one.
+        highest: the highest value with its unit.
     """
 
     id: str
@@ -29,11 +31,18 @@ class Chart:
     is_empty: bool
 
 
-def chart(identifier: str, title: str, values: Sequence[float | None], unit: str = "") -> Chart:
+def chart(
+    identifier: str,
+    title: str,
+    values: Sequence[float | None],
+    times: Sequence[datetime],
+    unit: str = "",
+) -> Chart:
     """A line chart of the values, as coordinates for the template.
 
     Args:
         values: at equal distances, the oldest first; None where nothing was measured.
+        times: of the values.
     """
     known = [value for value in values if value is not None]
     top = max(known, default=0.0)
@@ -52,7 +61,7 @@ def chart(identifier: str, title: str, values: Sequence[float | None], unit: str
         title,
         line,
         area,
-        _said(known[-1], unit) if known else "no data",
+        _latest(values, times, unit),
         _said(top, unit) if known else "no data",
         is_empty=not points,
     )
@@ -65,6 +74,16 @@ def _across(index: int, count: int) -> float:
 def _up(value: float, top: float) -> float:
     room = HEIGHT - 2 * _MARGIN
     return HEIGHT - _MARGIN - (value / top * room if top else 0.0)
+
+
+def _latest(values: Sequence[float | None], times: Sequence[datetime], unit: str) -> str:
+    known = [(number, value) for number, value in enumerate(values) if value is not None]
+    if not known:
+        return "no data"
+    number, value = known[-1]
+    if number + 1 == len(values):
+        return _said(value, unit)
+    return f"not known since {times[number + 1].astimezone(UTC):%H:%M}"
 
 
 def _said(value: float, unit: str) -> str:

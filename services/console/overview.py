@@ -107,19 +107,24 @@ async def _answer(operators: OperatorApi, operation: Operation[C, R], command: C
 def charts_of(traffic: Traffic) -> list[Chart]:
     """Without the present minute, which is not over."""
     minutes = traffic.minutes[:-1]
+    times = [minute.minute for minute in minutes]
     slow = [_percentile(minute.latency, traffic.bounds_ms) for minute in minutes]
     return [
-        chart("requests", "Requests", [minute.requests for minute in minutes], "a minute"),
-        chart("refused", "Refused (4xx)", [minute.refused for minute in minutes], "a minute"),
-        chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], "a minute"),
-        chart("latency", "Latency (p95)", slow, "ms"),
+        chart("requests", "Requests", [minute.requests for minute in minutes], times, "a minute"),
+        chart(
+            "refused", "Refused (4xx)", [minute.refused for minute in minutes], times, "a minute"
+        ),
+        chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], times, "a minute"),
+        chart("latency", "Latency (p95)", slow, times, "ms"),
     ]
 
 
 def queue_charts_of(traffic: Traffic) -> list[Chart]:
     """Messages that wait, of each service."""
+    times = [minute.minute for minute in traffic.minutes[:-1]]
     return [
-        chart(f"queue-{each.service}", each.service, each.messages[:-1]) for each in traffic.queues
+        chart(f"queue-{each.service}", each.service, each.messages[:-1], times)
+        for each in traffic.queues
     ]
 
 

@@ -96,12 +96,24 @@ def test_a_number_and_a_text_stay_as_they_are_in_csv(text: str) -> None:
 
 
 def test_a_chart_has_its_highest_value_on_top_and_no_point_where_nothing_was_measured() -> None:
-    drawn = chart("requests", "Requests", [0, None, 10, 5], "a minute")
+    times = [AT + timedelta(minutes=n) for n in range(4)]
+
+    drawn = chart("requests", "Requests", [0, None, 10, 5], times, "a minute")
 
     assert drawn.line == "0.0,46.0 160.0,2.0 240.0,24.0"
     assert (drawn.latest, drawn.highest) == ("5 a minute", "10 a minute")
-    assert chart("none", "None", [None, None]).is_empty
-    assert chart("one", "One", [None, 4, None]).line == "118.0,2.0 122.0,2.0"
+    assert chart("none", "None", [None, None], times).is_empty
+    assert chart("one", "One", [None, 4, None], times).line == "118.0,2.0 122.0,2.0"
+
+
+def test_a_value_that_is_not_known_now_is_not_shown_as_the_present_one() -> None:
+    times = [AT + timedelta(minutes=n) for n in range(4)]
+
+    stopped = chart("payments", "payments", [7, 0, None, None], times)
+    never = chart("payments", "payments", [None] * 4, times)
+
+    assert (stopped.latest, stopped.highest) == ("not known since 01:04", "7")
+    assert never.latest == "no data"
 
 
 def test_values_are_shown_by_what_they_are() -> None:
@@ -289,8 +301,14 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
     double = GatewayDouble()
     counts = [10, 30, 999]
     minutes = [
-        MinuteOfTraffic(minute=AT, requests=n, refused=0, failed=1, latency=[n - 1, 1])
-        for n in counts
+        MinuteOfTraffic(
+            minute=AT + timedelta(minutes=number),
+            requests=n,
+            refused=0,
+            failed=1,
+            latency=[n - 1, 1],
+        )
+        for number, n in enumerate(counts)
     ]
     queued = QueuedMessages(service="payments", messages=[40, None, 999])
     double.answer(GET_TRAFFIC, Traffic(bounds_ms=[5, 100], minutes=minutes, queues=[queued]))
@@ -301,4 +319,4 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
     assert "The service cannot be reached." in text
     assert "Requests over the last hour: now 30 a minute, at most 30 a minute" in text
     assert "Latency (p95) over the last hour: now 5 ms, at most 100 ms" in text
-    assert "payments over the last hour: now 40, at most 40" in text
+    assert "payments over the last hour: now not known since 01:03, at most 40" in text
