@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import Select, Table, Text, bindparam, exists, false, func, select
 
 from libs.persistence.async_engine import AsyncConnection
-from libs.persistence.tables import inbox, outbox, outbox_unroutable
+from libs.persistence.tables import UUID_TYPE, inbox, outbox, outbox_unroutable
 
 MOST_COMMANDS = 20
 LOOKED_AT = 1_000
@@ -52,6 +52,10 @@ _COMMANDS = (
     select(_looked_at)
     .order_by(_looked_at.c.accepted_at.desc(), _looked_at.c.command_id)
     .limit(MOST_COMMANDS + 1)
+)
+
+_COMMAND = select(inbox.c.operation, inbox.c.request_id).where(
+    inbox.c.command_id == bindparam("command_id", type_=UUID_TYPE)
 )
 
 
@@ -128,6 +132,12 @@ async def commands_of(
     rows = (await connection.execute(_COMMANDS, {"request_id": request_id})).all()
     found = [RequestedCommand(*row) for row in rows[:MOST_COMMANDS]]
     return found[::-1], len(rows) > MOST_COMMANDS
+
+
+async def find_command(connection: AsyncConnection, command_id: UUID) -> tuple[str, str] | None:
+    """Operation and request of a command, final or not; None when it is not known."""
+    row = (await connection.execute(_COMMAND, {"command_id": command_id})).first()
+    return None if row is None else (row.operation, row.request_id)
 
 
 async def waiting_events_of(

@@ -8,9 +8,11 @@ from aiohttp import web
 
 from libs.contracts.errors import BanksideError, Invalid, SessionEnded
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, Search
+from services.console.declarations import filled
 from services.console.failures import sentence
 from services.console.forms import WrongValues, command_of
 from services.console.lists import Row, Table
+from services.console.pages.webhooks import ONE_DELIVERY
 from services.console.rendering import Renderer
 from services.console.sessions import see_other
 from services.console.values import PAGES, Cell, cell
@@ -31,7 +33,13 @@ LABELS = ["What", "Id", "Tenant", "Customer", "About"]
 
 
 def page_of(found: FoundId) -> str | None:
-    """Where it is shown: on its own page, or on its customer's."""
+    """Where it is shown: on its own page, or on its customer's; a command, which has a page until it is final, on its
+    request's.
+    """
+    if found.kind is Kind.COMMAND and found.request_id:
+        return PAGES["request_id"].format(quote(found.request_id, safe=""))
+    if found.kind is Kind.DELIVERY and found.subscription_id:
+        return filled(ONE_DELIVERY, found, {"delivery_id": "id"})
     if found.kind in PAGE_OF:
         return PAGE_OF[found.kind].format(quote(found.id, safe=""))
     if found.customer_id is not None:

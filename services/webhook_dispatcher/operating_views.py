@@ -126,9 +126,13 @@ def event_detail(
     )
 
 
-def found_command(command_id: UUID, operation: str) -> search.FoundId:
+def found_command(command_id: UUID, operation: str, request_id: str) -> search.FoundId:
     return search.FoundId(
-        service=SERVICE, kind=search.Kind.COMMAND, id=str(command_id), label=operation
+        service=SERVICE,
+        kind=search.Kind.COMMAND,
+        id=str(command_id),
+        label=operation,
+        request_id=request_id,
     )
 
 
@@ -162,4 +166,5 @@ def found_delivery(record: DeliveryRecord, subscription: SubscriptionRecord) -> 
         tenant=subscription.tenant,
         customer_id=subscription.customer_id,
         label=f"{record.event_type}, {record.status}",
+        subscription_id=str(subscription.id),
     )

@@ -43,6 +43,9 @@ class FoundId(Model):
     Args:
         id: by which the operation that reads it finds it: of a person, its customer's.
         label: a few words about it, nothing sensitive.
+        request_id: of a command, its request; null of others, and where a service of the release before answered.
+        subscription_id: of a delivery, its subscription; null of others, and where a service of the release before
+            answered.
     """
 
     service: str
@@ -54,6 +57,8 @@ class FoundId(Model):
     customer_id: str | None = None
     """The customer that it belongs to; null where it belongs to none."""
     label: str | None = None
+    request_id: str | None = None
+    subscription_id: str | None = None
 
 
 class FoundIds(Model):

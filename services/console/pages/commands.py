@@ -4,7 +4,8 @@ from typing import Any
 
 from libs.contracts.operating import commands as o
 from libs.contracts.operating.requests import TRACE_REQUEST, TraceStep
-from services.console.declarations import Action, DetailPage, ListPage, Subject
+from services.console.declarations import Action, DetailPage, ListPage, Subject, filled
+from services.console.pages.webhooks import ONE_DELIVERY
 from services.console.values import NO_LINKS, Links, audit_of
 
 
@@ -19,6 +20,8 @@ def _links(shown: Any) -> Links:
     links: dict[str, str | None] = {}
     if shown.state not in ("open", "parked"):
         links["command_id"] = None
+    if shown.delivery_id and shown.subscription_id:
+        links["delivery_id"] = filled(ONE_DELIVERY, shown)
     if shown.actor is not None:
         links["actor"] = audit_of(shown.service, shown.actor)
     return links

@@ -3,9 +3,17 @@
 from typing import Any
 
 from libs.contracts.operating import webhooks as o
-from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject
+from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject, filled
+from services.console.values import NO_LINKS, Links
 
-_DELIVERY = "/subscriptions/{subscription_id}/deliveries/{delivery_id}"
+ONE_DELIVERY = "/subscriptions/{subscription_id}/deliveries/{delivery_id}"
+
+
+def _links(shown: Any) -> Links:
+    """Of an event, and of its deliveries."""
+    if isinstance(shown, o.OperatorDelivery):
+        return {"delivery_id": filled(ONE_DELIVERY, shown)}
+    return NO_LINKS
 
 
 def _is_active(subscription: Any) -> bool:
@@ -33,7 +41,7 @@ DISABLE = Action(
 )
 RESEND = Action(
     title="Resend",
-    path=f"{_DELIVERY}/resend",
+    path=f"{ONE_DELIVERY}/resend",
     operation=o.RESEND,
     effect="Delivers the event to this subscription once more, at once.",
     done="The delivery is scheduled.",
@@ -53,7 +61,7 @@ DELIVERIES = ListPage(
         "next_attempt_at",
         "created_at",
     ),
-    one=_DELIVERY,
+    one=ONE_DELIVERY,
     each=(RESEND,),
 )
 LIST = ListPage(
@@ -84,7 +92,7 @@ DETAIL = DetailPage(
     panels=(Panel(DELIVERIES, "Deliveries", {"subscription_id": "subscription_id"}),),
 )
 DELIVERY = DetailPage(
-    path=_DELIVERY,
+    path=ONE_DELIVERY,
     title="Delivery",
     operation=o.GET_DELIVERY,
     name="delivery_id",
@@ -116,6 +124,7 @@ EVENT = DetailPage(
     name="event_id",
     parent=EVENTS,
     parts=("event", "deliveries"),
+    links=_links,
     each={"deliveries": (RESEND,)},
 )
 

@@ -51,6 +51,7 @@ def _of(
         table.c.tenant.label("tenant"),
         cast(table.c.customer_id, Text).label("customer_id"),
         label.label("label"),
+        cast(None, Text).label("request_id"),
     ).where(condition)
 
 
@@ -82,6 +83,7 @@ def _command(condition: ColumnElement[bool]) -> Select[Any]:
         cast(None, Text).label("tenant"),
         cast(None, Text).label("customer_id"),
         inbox.c.operation.label("label"),
+        inbox.c.request_id,
     ).where(condition)
 
 
@@ -128,6 +130,7 @@ async def find(connection: AsyncConnection, text: str) -> list[FoundId]:
             tenant=row.tenant,
             customer_id=row.customer_id,
             label=row.label,
+            request_id=row.request_id,
         )
         for row in rows
     ]

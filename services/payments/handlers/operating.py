@@ -203,7 +203,7 @@ class OperatingWires:
         if found:
             # A wire has the id of the command that asked for it: under that id the wire alone is shown.
             commands = {key: value for key, value in commands.items() if key != wanted}
-        found += [_found_command(*each) for each in commands.items()]
+        found += [_found_command(key, *value) for key, value in commands.items()]
         return Result(data=search.FoundIds(found=found))
 
     async def _require_open_customer(
@@ -336,10 +336,11 @@ def _found_wire(wire: WireRecord) -> search.FoundId:
     )
 
 
-def _found_command(command_id: UUID, operation: str) -> search.FoundId:
+def _found_command(command_id: UUID, operation: str, request_id: str) -> search.FoundId:
     return search.FoundId(
         service=Settings.service,
         kind=search.Kind.COMMAND,
         id=str(command_id),
         label=operation,
+        request_id=request_id,
     )

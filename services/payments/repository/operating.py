@@ -94,7 +94,7 @@ _REQUEST = select(inbox.c.principal, inbox.c.request_id, inbox.c.accepted_at).wh
     inbox.c.command_id == bindparam("id")
 )
 _COMMANDS = (
-    select(inbox.c.command_id, inbox.c.operation)
+    select(inbox.c.command_id, inbox.c.operation, inbox.c.request_id)
     .where(
         or_(
             inbox.c.command_id == bindparam("id", type_=UUID_TYPE),
@@ -157,10 +157,10 @@ async def request_of(connection: AsyncConnection, transaction_id: UUID) -> Reque
     return Request(key, row.request_id, row.accepted_at)
 
 
-async def commands_of(connection: AsyncConnection, wanted: str) -> dict[UUID, str]:
-    """The operations of the command of this id and of those of this request, final or not, by their ids."""
+async def commands_of(connection: AsyncConnection, wanted: str) -> dict[UUID, tuple[str, str]]:
+    """Operation and request of the command of this id and of those of this request, final or not, by their ids."""
     rows = await connection.execute(_COMMANDS, {"id": parse_id(wanted), "request_id": wanted})
-    return {row.command_id: row.operation for row in rows}
+    return {row.command_id: (row.operation, row.request_id) for row in rows}
 
 
 def _edge_of_newest(query: ListOperatorWires, end: datetime) -> tuple[datetime, UUID]:

@@ -223,7 +223,14 @@ class OperatingWebhooks:
                 if delivery and owner:
                     found.append(views.found_delivery(delivery, owner))
             commands, _ = await request_records.commands_of(connection, command.q)
-            found += [views.found_command(one.command_id, one.operation) for one in commands]
+            found += [
+                views.found_command(one.command_id, one.operation, command.q) for one in commands
+            ]
             events, _ = await request_events.events_of(connection, command.q, [])
             found += [views.found_event(one) for one in events]
+            if wanted is not None and not found:
+                # An internal command, whose request has the same id, is found already.
+                named = await request_records.find_command(connection, wanted)
+                if named is not None:
+                    found.append(views.found_command(wanted, *named))
         return Result(data=search.FoundIds(found=found))

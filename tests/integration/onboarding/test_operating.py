@@ -239,6 +239,20 @@ def handlers(steps: Steps) -> OperatingCustomers:
     return OperatingCustomers(steps.database, new_store(), transit_seconds=TRANSIT_SECONDS)
 
 
+async def test_the_search_finds_a_command_with_its_request(
+    steps: Steps, handlers: OperatingCustomers
+) -> None:
+    command_id, request_id = str(steps.leased.command_id), steps.leased.request_id
+
+    by_either = [
+        (await asked(handlers.find_id, FindId(q=wanted))).found
+        for wanted in (command_id, request_id)
+    ]
+
+    for [found] in by_either:
+        assert (found.id, found.request_id) == (command_id, request_id)
+
+
 async def become_unknown(steps: Steps) -> None:
     steps.write.answers += [Unknown("timed_out")]
     with pytest.raises(OutcomePending):

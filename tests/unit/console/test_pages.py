@@ -343,3 +343,29 @@ async def test_the_one_thing_that_an_id_names_is_gone_to() -> None:
     assert one.location == f"/wires/{WIRE_ID}"
     assert f'href="/customers/{CUSTOMER_ID}"' in two.text
     assert "onboarding does not answer" in perhaps.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "known", "page"),
+    [
+        (Kind.COMMAND, {"request_id": "req/1"}, "/requests/req%2F1"),
+        (Kind.COMMAND, {}, f"/commands/{WIRE_ID}"),
+        (
+            Kind.DELIVERY,
+            {"subscription_id": CUSTOMER_ID},
+            f"/subscriptions/{CUSTOMER_ID}/deliveries/{WIRE_ID}",
+        ),
+        (Kind.DELIVERY, {"customer_id": CUSTOMER_ID}, f"/customers/{CUSTOMER_ID}"),
+    ],
+)
+async def test_a_command_leads_to_its_request_and_a_delivery_to_its_page_where_they_are_known(
+    kind: Kind, known: dict[str, str], page: str
+) -> None:
+    """A command has a page of its own until it is final. A service of the release before says neither."""
+    found = FoundId(service="webhook_dispatcher", kind=kind, id=WIRE_ID, **known)
+    double = gateway()
+    double.answer(SEARCH, SearchResult(found=[found], unreachable=[]))
+    async with console(double) as browser:
+        answer = await browser.get(f"/search?q={WIRE_ID}")
+
+    assert answer.location == page

@@ -57,6 +57,14 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         event_id=EVENT_ID,
         request_id="req-2",
     )
+    delivered = TraceStep(
+        at=AT,
+        service="webhook_dispatcher",
+        kind=StepKind.DELIVERY,
+        what="wire.created",
+        subscription_id=CUSTOMER_ID,
+        delivery_id=WIRE_ID,
+    )
     abandoned = TraceStep(
         at=AT,
         service="onboarding",
@@ -65,7 +73,7 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         actor="operator:ada",
     )
     double = gateway()
-    double.answer(TRACE_REQUEST, trace(over, parked, sent, told, abandoned))
+    double.answer(TRACE_REQUEST, trace(over, parked, sent, told, delivered, abandoned))
     async with console(double) as browser:
         answer = await browser.get(PAGE)
 
@@ -78,6 +86,7 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         f"/customers/{CUSTOMER_ID}",
         f"/events/{EVENT_ID}",
         "/requests/req-2",
+        f"/subscriptions/{CUSTOMER_ID}/deliveries/{WIRE_ID}",
         "/audit?service=onboarding&amp;actor=operator%3Aada",
     ):
         assert f'href="{link}"' in answer.text

@@ -217,6 +217,7 @@ async def test_the_search_finds_a_wire_by_its_id_and_its_command_too_by_the_requ
     for wanted in (str(send.command_id), send.request_id, str(uuid.uuid4()), "sub_1"):
         result = await operating(bench).find_id(ADA, FindId(q=wanted), soon())
         assert isinstance(result.data, FoundIds)
-        kinds.append([item.kind for item in result.data.found])
+        kinds.append([(item.kind, item.request_id) for item in result.data.found])
 
-    assert kinds == [["wire"], ["wire", "command"], [], []]
+    wire, command = ("wire", None), ("command", send.request_id)
+    assert kinds == [[wire], [wire, command], [], []]

@@ -374,14 +374,15 @@ async def test_the_search_finds_events_subscriptions_and_deliveries(desk: Desk) 
     event_id = await desk.record()
     delivery_id = await desk.delivery_of(event_id, subscription_id)
 
-    async def kinds(wanted: str) -> list[tuple[str, str, str]]:
+    async def kinds(wanted: str) -> list[tuple[str, str, str, str | None]]:
         row = search.FIND_ID_OF["webhook_dispatcher"]
         found = (await desk.operate(row, q=wanted))["found"]
-        return [(one["kind"], one["id"], one["tenant"]) for one in found]
+        return [(one["kind"], one["id"], one["tenant"], one["subscription_id"]) for one in found]
 
-    assert await kinds(event_id) == [("event", event_id, desk.tenant)]
-    assert await kinds(subscription_id) == [("subscription", subscription_id, desk.tenant)]
-    assert await kinds(delivery_id) == [("delivery", delivery_id, desk.tenant)]
+    delivery = ("delivery", delivery_id, desk.tenant, subscription_id)
+    assert await kinds(event_id) == [("event", event_id, desk.tenant, None)]
+    assert await kinds(subscription_id) == [("subscription", subscription_id, desk.tenant, None)]
+    assert await kinds(delivery_id) == [delivery]
     await desk.conclude(delivery_id, "succeeded")
-    assert await kinds(delivery_id) == [("delivery", delivery_id, desk.tenant)]
+    assert await kinds(delivery_id) == [delivery]
     assert await kinds(str(uuid.uuid4())) == []

@@ -89,13 +89,16 @@ async def test_a_command_is_found_by_its_request_with_the_subscription_that_it_m
     )
 
     found = await desk.operate(ROW, request_id=row["request_id"])
-    searched = await desk.operate(search.FIND_ID_OF["webhook_dispatcher"], q=str(row["request_id"]))
+    request_id, command_id = str(row["request_id"]), str(row["command_id"])
+    searched = [
+        (await desk.operate(search.FIND_ID_OF["webhook_dispatcher"], q=wanted))["found"]
+        for wanted in (request_id, command_id)
+    ]
 
     (subscription,) = of_kind(found, "subscription")
     assert (subscription["subscription_id"], subscription["state"]) == (subscription_id, "active")
     (command,) = of_kind(found, "command")
-    assert (command["command_id"], command["tenant"]) == (str(row["command_id"]), desk.tenant)
+    assert (command["command_id"], command["tenant"]) == (command_id, desk.tenant)
     assert "secret" not in str(found)
-    assert [(one["kind"], one["id"]) for one in searched["found"]] == [
-        ("command", str(row["command_id"]))
-    ]
+    for [one] in searched:
+        assert (one["kind"], one["id"], one["request_id"]) == ("command", command_id, request_id)
