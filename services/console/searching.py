@@ -23,7 +23,7 @@ PAGE_OF = {
     Kind.WIRE: PAGES["transaction_id"],
     Kind.CUSTOMER: PAGES["customer_id"],
     Kind.PERSON: PAGES["customer_id"],
-    Kind.COMMAND: PAGES["command_id"],
+    Kind.COMMAND: "/commands/{}",
     Kind.EVENT: PAGES["event_id"],
     Kind.SUBSCRIPTION: PAGES["subscription_id"],
     Kind.DIFFERENCE: PAGES["difference_id"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,17 +28,21 @@ class Kind(StrEnum):
     NUMBER = "number"
     TIME = "time"
     BLOCK = "block"
+    FACTS = "facts"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value as it is shown. `href`: of what it names. `tone`: of a badge. `machine`: of a time, RFC 3339."""
+    """A value as it is shown. `href`: of what it names. `tone`: of a badge. `machine`: of a time, RFC 3339. `facts`:
+    values with labels of their own.
+    """
 
     text: str
     kind: Kind = Kind.TEXT
     href: str | None = None
     tone: str = "plain"
     machine: str | None = None
+    facts: tuple[tuple[str, Cell], ...] = ()
 
 
 NOTHING = Cell("—", Kind.NOTHING)
@@ -52,19 +56,22 @@ PAGES = {
     "customer_id": f"{CUSTOMERS}/{{}}",
     "subscription_id": "/subscriptions/{}",
     "event_id": "/events/{}",
-    "command_id": "/commands/{}",
     "request_id": "/requests/{}",
     "difference_id": "/differences/{}",
     "subscription_key": "/keys/{}",
     "by": "/audit?service=payments&actor={}",
 }
-"""The pages of what ids name, by the names of the fields. Other ids are looked up."""
-NOT_FOUND_BY_ID = frozenset({"run_id"})
+"""The pages of what ids name, by the names of the fields. Other ids are looked up; commands, too, which have a page
+until they are final.
+"""
+NOT_FOUND_BY_ID = frozenset({"run_id", "contradiction_id"})
 """Ids of what has no page and no search finds."""
 ACTORS = frozenset({"actor", "by"})
 """Of the audit, and of a wire's history."""
 BLOCK_FIELDS = frozenset({"outline", "entry", "body", "response_body", "event"})
 """Fields whose text is JSON or several lines."""
+FACTS = frozenset({"about", "ids"})
+"""Fields whose values have names, by which each is shown as a field is."""
 AMOUNTS = frozenset(
     {"amount", "per_wire_limit", "daily_limit", "approval_threshold", "used", "allowed"}
 )
@@ -128,7 +135,7 @@ def page_of(name: str, identifier: str) -> str | None:
         return PAGES[name].format(quote(identifier, safe=""))
     if name in NOT_FOUND_BY_ID:
         return None
-    return lookup(identifier) if name == "id" or name.endswith("_id") else None
+    return lookup(identifier) if name.endswith("_id") else None
 
 
 def plain(value: Any) -> str:
@@ -174,12 +181,20 @@ def cell(name: str, value: Any, links: Links = NO_LINKS) -> Cell:
         return Cell(f"{value:,.2f}", Kind.AMOUNT)
     if isinstance(value, int | Decimal):
         return Cell(text, Kind.NUMBER)
+    if name in FACTS and isinstance(value, Mapping):
+        return Cell(text, Kind.FACTS, facts=tuple(_facts(value, links)))
     if name in BLOCK_FIELDS or "\n" in text or _is_structured(value):
         return Cell(_indented(text), Kind.BLOCK)
     href = links[name] if name in links else page_of(name, text)
     if href is None:
         return Cell(text)
     return Cell(text, Kind.ACTOR if name in ACTORS else Kind.ID, href=href)
+
+
+def _facts(values: Mapping[str, Any], links: Links) -> Iterator[tuple[str, Cell]]:
+    for name, value in values.items():
+        text = plain(value) if isinstance(value, Mapping) else value
+        yield label(name), cell(name, text, links)
 
 
 def _is_structured(value: Any) -> bool:

@@ -175,6 +175,7 @@ def _steps_of(service: str, command: RequestedCommand, reply: Reply | None) -> l
         attempts=command.attempts if is_open else None,
         next_attempt_at=command.due_at if is_open and not command.is_driven else None,
         subscription_key=principal.subscription_key if principal else None,
+        actor=principal.actor if principal and principal.operator else None,
         address=principal.address if principal else None,
         tenant=(principal.tenant or None) if principal else None,
         customer_id=principal.customer_id if principal else None,

@@ -23,13 +23,19 @@ def _read(row: o.AuditRow, asked: Any) -> dict[str, Any]:
         at = datetime.fromisoformat(entry["at"]).astimezone(UTC)
     except (KeyError, OverflowError, TypeError, ValueError):
         return {"about": [row.entry], **place}
-    about = [f"{name}: {value}" for name, value in entry.items() if name not in HIDDEN]
+    about = {name: value for name, value in entry.items() if name not in HIDDEN}
     found = {name: entry.get(name) for name in SHOWN}
     return found | {"at": at, "about": about, **place}
 
 
 def _links(shown: dict[str, Any]) -> Links:
-    return {"actor": audit_of(shown["service"], plain(shown.get("actor")))}
+    """The keys of operators have no page."""
+    links: dict[str, str | None] = {
+        "actor": audit_of(shown["service"], plain(shown.get("actor"))),
+    }
+    if plain(shown.get("action")).startswith("operators."):
+        links["subscription_key"] = None
+    return links
 
 
 LIST = ListPage(

@@ -14,16 +14,17 @@ def _is_parked(command: Any) -> bool:
 
 
 def _links(shown: Any) -> Links:
-    """Of a step. A command has a page until it is final."""
+    """Of a step. A command has a page until it is final, and the keys of operators have none."""
     if not isinstance(shown, TraceStep):
         return NO_LINKS
-    links: dict[str, str | None] = {}
-    if shown.state not in ("open", "parked"):
-        links["command_id"] = None
+    is_open = shown.state in ("open", "parked")
+    links = {"command_id": filled("/commands/{command_id}", shown) if is_open else None}
     if shown.delivery_id and shown.subscription_id:
         links["delivery_id"] = filled(ONE_DELIVERY, shown)
     if shown.actor is not None:
         links["actor"] = audit_of(shown.service, shown.actor)
+        if shown.actor.startswith("operator:"):
+            links["subscription_key"] = None
     return links
 
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from libs.contracts.operating import customers as o
 from libs.contracts.operating import saga_steps
-from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject
+from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject, filled
 from services.console.pages import wire_policies, wires
-from services.console.values import CUSTOMERS
+from services.console.values import CUSTOMERS, NO_LINKS, Links
 
 ONE = f"{CUSTOMERS}/{{customer_id}}"
 
@@ -43,6 +43,13 @@ def _step(customer: o.OperatorCustomer, named: Mapping[str, str]) -> Any:
     """No operation gets one step."""
     wanted = (named["saga_id"], named["step"])
     return next((step for step in customer.steps if (step.saga_id, step.step) == wanted), None)
+
+
+def _links(shown: Any) -> Links:
+    """A command has a page until it is final."""
+    if isinstance(shown, saga_steps.StepCommand) and shown.finished_at is None:
+        return {"command_id": filled("/commands/{command_id}", shown)}
+    return NO_LINKS
 
 
 RESOLVE_STEP = Action(
@@ -139,6 +146,7 @@ STEP = DetailPage(
     name="step",
     parent=STEPS,
     parts=("command",),
+    links=_links,
     actions=(RESOLVE_STEP, SETTLE_STEP),
     single=_step,
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 from libs.contracts.operating import differences as o
 from services.console.declarations import Action, DetailPage, ListPage, Subject
+from services.console.values import Links, page_of
 
 
 def _is_open(difference: Any) -> bool:
@@ -12,6 +13,22 @@ def _is_open(difference: Any) -> bool:
 
 def _has_numbers(difference: Any) -> bool:
     return any("account_number" in (side or {}) for side in (difference.ours, difference.theirs))
+
+
+def _links(difference: o.OperatorDifference) -> Links:
+    """The subject leads where its id does. What is not here leads nowhere: the record itself where a provider alone has
+    it, and a customer of whom no tenant is known.
+    """
+    links: dict[str, str | None] = {}
+    if "tenant" not in difference.ids:
+        links["customer_id"] = None
+    is_here = difference.ours is not None and not difference.kind.endswith("_unknown_to_us")
+    for name in [name for name, value in difference.ids.items() if value == difference.subject]:
+        if is_here:
+            links["subject"] = page_of(name, difference.subject)
+        else:
+            links[name] = None
+    return links
 
 
 RECONCILE = Action(
@@ -60,6 +77,7 @@ LIST = ListPage(
     ),
     one="/differences/{difference_id}",
     sorted_by="first_seen",
+    links=_links,
     each=(EXPLAIN,),
 )
 DETAIL = DetailPage(
@@ -70,6 +88,7 @@ DETAIL = DetailPage(
     parent=LIST,
     two_sides=("ours", "theirs"),
     sides=("Here", "At the provider"),
+    links=_links,
     actions=(EXPLAIN, REVEAL),
 )
 RUNS = ListPage(

@@ -8,9 +8,14 @@ from services.console.values import NO_LINKS, Links
 
 ONE_DELIVERY = "/subscriptions/{subscription_id}/deliveries/{delivery_id}"
 
+_NOT_FOUND = frozenset({"transaction", "ach", "statement"})
+"""Kinds of events about what the financial provider has, which no search finds by its id."""
+
 
 def _links(shown: Any) -> Links:
     """Of an event, and of its deliveries."""
+    if isinstance(shown, o.OperatorEvent) and shown.type.partition(".")[0] in _NOT_FOUND:
+        return {"resource_id": None}
     if isinstance(shown, o.OperatorDelivery):
         return {"delivery_id": filled(ONE_DELIVERY, shown)}
     return NO_LINKS
@@ -116,6 +121,7 @@ EVENTS = ListPage(
     ),
     one="/events/{event_id}",
     sorted_by="recorded_at",
+    links=_links,
 )
 EVENT = DetailPage(
     path="/events/{event_id}",

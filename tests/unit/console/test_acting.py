@@ -571,3 +571,6 @@ async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:
     assert "s3cret" in answer.text
     assert "0ne-time" in answer.text
     assert "s3cret" not in str(answer.cookies)
+    assert "/keys/sub_1" not in answer.text, (
+        "the page is shown once, and keys of operators have none"
+    )

@@ -6,6 +6,7 @@ import html
 import re
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,16 @@ from libs.contracts.errors import (
 from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
 from libs.contracts.operating.customers import LIST_CUSTOMERS
-from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
+from libs.contracts.operating.dead_letters import (
+    GET_DEAD_LETTERS,
+    DeadLetterWithBody,
+    FoundDeadLetters,
+)
 from libs.contracts.operating.differences import (
+    GET_DIFFERENCE,
+    LIST_DIFFERENCES,
     LIST_RUNS,
+    OperatorDifference,
     ReconciliationRun,
 )
 from libs.contracts.operating.feeds import (
@@ -29,6 +37,7 @@ from libs.contracts.operating.feeds import (
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
 from libs.contracts.operating.services import Gathered
+from libs.contracts.operating.webhooks import LIST_EVENTS, OperatorEvent
 from libs.contracts.operating.wires import (
     GET_WIRE,
     LIST_WIRES,
@@ -258,6 +267,111 @@ async def test_the_actor_of_a_row_leads_to_the_rows_of_the_same_audit() -> None:
         ("payments", None),
         ("payments", "operator:ada"),
     ]
+
+
+async def test_the_ids_in_a_row_of_the_audit_are_links_but_those_of_operators_keys() -> None:
+    entries = [
+        '{"at": "2026-11-23T01:02:03Z", "action": "keys.revoke", "subscription_key": "sub_1"}',
+        '{"at": "2026-11-23T01:02:03Z", "action": "operators.create", "subscription_key": "sub_2"}',
+        '{"at": "2026-11-23T01:02:03Z", "action": "payments.send_wire", "command_id": "c-1"}',
+        '{"at": "2026-11-23T01:02:03Z", "action": "wires.cancel", "transaction_id": "w-1"}',
+    ]
+    rows = [
+        AuditRow(day=AT.date(), number=n, entry=entry, previous="00", hash="00")
+        for n, entry in enumerate(entries)
+    ]
+    double = gateway()
+    double.answer(LIST_AUDIT, Listed(items=rows))
+    async with console(double) as browser:
+        answer = await browser.get("/audit")
+
+    found = re.findall(r'<span class="also">(\w+): <a class="id" href="([^"]+)"', answer.text)
+    assert found == [("Key", "/keys/sub_1"), ("Command", "/search?q=c-1"), ("Wire", "/wires/w-1")]
+    assert "sub_2" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("changes", "subject", "links"),
+    [
+        ({}, "a-1", {"/search?q=a-1", f"/customers/{CUSTOMER_ID}"}),
+        ({"ours": None}, "a-1", {f"/customers/{CUSTOMER_ID}"}),
+        ({"kind": "account_unknown_to_us"}, "a-1", {f"/customers/{CUSTOMER_ID}"}),
+        ({"ids": {"account_id": "a-1", "customer_id": "theirs"}}, "a-1", {"/search?q=a-1"}),
+        ({"ids": {"feed": "postings"}, "subject": "postings"}, "postings", set()),
+    ],
+)
+async def test_the_ids_of_a_difference_lead_to_what_is_here(
+    changes: dict[str, Any], subject: str, links: set[str]
+) -> None:
+    values: dict[str, Any] = {
+        "difference_id": WIRE_ID,
+        "comparison": "accounts",
+        "kind": "account_status",
+        "subject": "a-1",
+        "ids": {"account_id": "a-1", "customer_id": CUSTOMER_ID, "tenant": "acme"},
+        "ours": {"status": "open"},
+        "theirs": {"status": "closed"},
+        "first_seen": AT,
+        "last_seen": AT,
+        "closed_at": None,
+        "closed_as": None,
+        "reason": None,
+        "closed_by": None,
+    }
+    difference = OperatorDifference(**values | changes)
+    double = gateway()
+    double.answer(GET_DIFFERENCE, difference)
+    double.answer(LIST_DIFFERENCES, Listed(items=[difference]))
+    async with console(double) as browser:
+        item = await browser.get(f"/differences/{WIRE_ID}")
+        listed = await browser.get("/differences")
+
+    assert {*re.findall(r'<a class="id" href="([^"]+)"', item.text)} == links
+    assert (f'<a class="id" href="/search?q={subject}"' in listed.text) == (
+        f"/search?q={subject}" in links
+    )
+
+
+@pytest.mark.parametrize(
+    ("event_type", "leads"), [("wire.completed", True), ("transaction.created", False)]
+)
+async def test_the_resource_of_an_event_is_a_link_where_a_search_finds_it(
+    event_type: str, leads: bool
+) -> None:
+    event = OperatorEvent(
+        event_id="evt_1",
+        type=event_type,
+        tenant="acme",
+        customer_id=None,
+        resource_id="r-1",
+        sequence=1,
+        recorded_at=AT,
+    )
+    double = gateway()
+    double.answer(LIST_EVENTS, Listed(items=[event]))
+    async with console(double) as browser:
+        answer = await browser.get("/events")
+
+    assert "r-1" in answer.text
+    assert ('href="/search?q=r-1"' in answer.text) == leads
+
+
+async def test_the_id_of_a_dead_letter_is_no_link_on_the_pages_of_its_actions() -> None:
+    values: dict[str, Any] = dict.fromkeys(DeadLetterWithBody.model_fields)
+    letter = DeadLetterWithBody.model_construct(
+        **values | {"id": WIRE_ID, "service": "payments", "queue": "payments.commands"}
+    )
+    double = gateway()
+    double.answer(
+        GET_DEAD_LETTERS, FoundDeadLetters.model_construct(letters=[letter], unreachable=[])
+    )
+    async with console(double) as browser:
+        answer = await browser.get(
+            f"/dead-letters/{WIRE_ID}/replay?service=payments&queue=payments.commands"
+        )
+
+    assert f">{WIRE_ID}<" in answer.text
+    assert "/search?q=" not in answer.text
 
 
 async def test_the_id_of_a_run_of_reconciliation_leads_to_no_search_that_finds_nothing() -> None:

@@ -121,7 +121,8 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert cell("state", "pending_approval").kind is Kind.BADGE
     assert cell("customer_id", "a/b").href == "/customers/a%2Fb"
     assert cell("identity_id", "x y").href == "/search?q=x%20y"
-    assert cell("id", "acc_1").href == "/search?q=acc_1"
+    assert cell("account_id", "acc_1").href == "/search?q=acc_1"
+    assert cell("id", "wt_1").href is None, "the name does not say of what"
     assert cell("by", "operator:ada").href == "/audit?service=payments&actor=operator%3Aada"
     assert cell("created_at", AT).machine == "2026-11-23T01:02:03Z"
     assert cell("note", None).kind is Kind.NOTHING

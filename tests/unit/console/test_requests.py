@@ -70,10 +70,18 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         service="onboarding",
         kind=StepKind.AUDIT,
         what="commands.abandon",
+        subscription_key="sub_of_an_operator",
         actor="operator:ada",
     )
+    asked = TraceStep(
+        at=AT,
+        service="payments",
+        kind=StepKind.COMMAND,
+        what="payments.send_wire",
+        subscription_key="sub_1",
+    )
     double = gateway()
-    double.answer(TRACE_REQUEST, trace(over, parked, sent, told, delivered, abandoned))
+    double.answer(TRACE_REQUEST, trace(over, parked, sent, told, delivered, abandoned, asked))
     async with console(double) as browser:
         answer = await browser.get(PAGE)
 
@@ -83,6 +91,7 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
     for link in (
         f"/commands/{CUSTOMER_ID}",
         f"/wires/{WIRE_ID}",
+        "/keys/sub_1",
         f"/customers/{CUSTOMER_ID}",
         f"/events/{EVENT_ID}",
         "/requests/req-2",
@@ -90,6 +99,7 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         "/audit?service=onboarding&amp;actor=operator%3Aada",
     ):
         assert f'href="{link}"' in answer.text
+    assert "/keys/sub_of_an_operator" not in answer.text, "keys of operators have no page"
     assert "outcome unknown" in answer.text
     assert ">onboarding<" in answer.text
 

@@ -152,6 +152,21 @@ async def test_a_parked_and_an_abandoned_command_say_why(bench: Bench) -> None:
     assert one(broken, "result").note == "This release cannot read the stored answer."
 
 
+async def test_a_command_of_an_operator_says_whose_key_it_has(bench: Bench) -> None:
+    by_operator = await bench.accepted(ADA)
+    by_customer = await bench.accepted()
+
+    steps = [
+        one(await steps_of(bench, leased.request_id), "command")
+        for leased in (by_operator, by_customer)
+    ]
+
+    assert [(step.actor, step.subscription_key) for step in steps] == [
+        ("operator:ada", ADA.subscription_key),
+        (None, bench.owner.subscription_key),
+    ]
+
+
 async def test_the_request_that_canceled_a_wire_leads_to_its_history(bench: Bench) -> None:
     send = await bench.wire(WireState.SUBMITTED)
     cancel = await bench.accepted()
