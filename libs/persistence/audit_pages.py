@@ -44,7 +44,7 @@ class Wanted:
 
     Args:
         since, until: days, both included.
-        text: stands in the entry, in upper or lower case.
+        text: stands in the entry or in one of its values, in upper or lower case.
     """
 
     since: date | None = None
@@ -73,6 +73,12 @@ def _says(name: str, text: Any) -> Any:
     return or_(found.is_(None), func.strpos(text, found) > 0)
 
 
+def _says_as_value(text: Any) -> Any:
+    """Within a value quotation marks and backslashes are escaped."""
+    escaped = func.strpos(text, bindparam("text_as_value", type_=Text)) > 0
+    return or_(_says("text", text), escaped)
+
+
 def _filtered(order: Order) -> Select[Any]:
     looked_at = _rows(order).limit(bindparam("window")).subquery()
     return (
@@ -80,7 +86,7 @@ def _filtered(order: Order) -> Select[Any]:
         .where(
             _says("actor", looked_at.c.entry),
             _says("action", looked_at.c.entry),
-            _says("text", func.lower(looked_at.c.entry)),
+            _says_as_value(func.lower(looked_at.c.entry)),
         )
         .order_by(*in_order(order, looked_at.c.day, looked_at.c.number))
         .limit(bindparam("limit"))
@@ -123,6 +129,7 @@ async def page(
             "actor": _member("actor", wanted.actor),
             "action": _member("action", wanted.action),
             "text": wanted.text.lower() if wanted.text is not None else None,
+            "text_as_value": _as_value(wanted.text),
             "window": LOOKED_AT,
             "limit": limit + 1,
         }
@@ -138,6 +145,14 @@ async def page(
         await connection.execute(_END_OF_LOOK[order], place | {"all_but_one": LOOKED_AT - 1})
     ).first()
     return rows, (end.day, end.number) if end is not None else None
+
+
+def _as_value(text: str | None) -> str | None:
+    """As it stands within a value of an entry in lower case; None where that is the text itself."""
+    if text is None:
+        return None
+    escaped = encode(text.lower()).decode()[1:-1].lower()
+    return escaped if escaped != text.lower() else None
 
 
 def _member(name: str, value: str | None) -> str | None:

@@ -35,7 +35,7 @@ class ListAudit(ListPage):
         until: up to this day.
         actor: a subscription key, or `operator:<name>`.
         action: as recorded, such as `payments.send_wire` or `keys.revoke`.
-        text: stands somewhere in the entry, in upper or lower case.
+        text: stands somewhere in the entry or in one of its values, in upper or lower case.
     """
 
     since: f.CalendarDate | None = None
