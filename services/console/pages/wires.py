@@ -10,7 +10,8 @@ from services.console.pages import webhooks
 LIST = ListPage(
     path="/wires",
     title="Wires",
-    about="Wires of all tenants. One is unknown when it was sent and the bank has not said what became of it.",
+    about="Wires of all tenants. One is unknown when it was sent and the bank has not said what became of it."
+    " `Start date` and `End date` are days at the bank, in New York; the times of wires are UTC.",
     operation=o.LIST_WIRES,
     columns=(
         "transaction_id",

@@ -86,6 +86,14 @@ async def test_a_list_is_narrowed_sorted_and_paged_by_its_address() -> None:
     assert all(token == TOKEN for _, _, token in double.asked)
 
 
+async def test_the_list_of_wires_says_whose_days_its_filters_take() -> None:
+    async with console(gateway()) as browser:
+        answer = await browser.get("/wires")
+
+    assert "<code>End date</code> are days at the bank" in answer.text
+    assert "Times are UTC." in answer.text
+
+
 async def test_a_list_may_belong_to_an_item() -> None:
     page = replace(wires.LIST, path="/of/{customer_id}/wires")
     double = gateway()
