@@ -6,25 +6,35 @@ They are not read as the SDK's model, whose banks and kinds of funding are those
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 from increase import AsyncIncrease, Omit
 
 from libs.providers.increase.answers import read_answer
+from libs.providers.increase.new_statuses import note_new_status
+
+OPEN, CLOSED = "open", "closed"
 
 
 class Account(msgspec.Struct):
-    """`interest_rate`: of a year, as a decimal fraction."""
+    """`interest_rate`: of a year, as a decimal fraction. `status`: `OPEN`, `CLOSED`, or one that Increase has added."""
 
     id: str
     created_at: datetime
     entity_id: str
     interest_rate: str
     name: str
-    status: Literal["closed", "open"]
+    status: str
     closed_at: datetime | None = None
     idempotency_key: str | None = None
+
+
+def status_of(account: Account) -> str:
+    """`OPEN` or `CLOSED`. In a status that Increase has added, an account is open until it says when it was closed."""
+    if account.status in (OPEN, CLOSED):
+        return account.status
+    note_new_status("account", account.status)
+    return OPEN if account.closed_at is None else CLOSED
 
 
 class Accounts(msgspec.Struct):

@@ -5,12 +5,12 @@ They are not read as the SDK's model, whose kinds of holders and of funding are 
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 from increase import AsyncIncrease, Omit
 
 from libs.providers.increase.answers import read_answer
+
+ARCHIVED = "archived"
 
 
 class BankDetails(msgspec.Struct):
@@ -22,10 +22,12 @@ class BankDetails(msgspec.Struct):
 
 
 class ExternalAccount(msgspec.Struct):
+    """`status`: `active`, `ARCHIVED`, or one that Increase has added: only an archived one is known to be unusable."""
+
     id: str
     account_number: str
     routing_number: str
-    status: Literal["active", "archived"]
+    status: str
     idempotency_key: str | None = None
 
 

@@ -59,7 +59,23 @@ async def test_a_code_of_a_later_release_keeps_no_transfer_from_being_read(
     assert request.updated_at.isoformat() == "2026-03-04T15:00:00+00:00"
 
 
-@pytest.mark.parametrize("changed", [{"status": "of_a_later_release"}, {"amount": None}])
+@pytest.mark.parametrize(
+    ("missing", "status"),
+    [((), "settled"), (("settlement",), "submitted"), (("settlement", "submission"), "pending")],
+)
+async def test_in_a_status_that_increase_has_added_a_transfer_is_as_far_as_its_moments_say(
+    provider: Provider, increase: IncreaseClient, missing: tuple[str, ...], status: str
+) -> None:
+    """Whether it has ended is not known."""
+    nothing = dict.fromkeys(missing)
+    provider.answers = [shows(TRANSFER | nothing | {"status": "of_a_later_release"})]
+
+    request = await read(increase)
+
+    assert (request.status, request.return_code) == (status, None)
+
+
+@pytest.mark.parametrize("changed", [{"status": None}, {"amount": None}])
 async def test_a_transfer_without_a_value_that_is_used_is_not_read(
     provider: Provider, increase: IncreaseClient, changed: dict[str, Any]
 ) -> None:

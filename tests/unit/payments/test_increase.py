@@ -7,11 +7,14 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.wires import WireState
@@ -29,7 +32,7 @@ from services.payments.adapters.increase.core import (
 )
 from services.payments.adapters.increase.feed import WireFeed
 from services.payments.adapters.increase.wire_text import wire_text
-from services.payments.models import Creditor, PostalAddress, Step, WireRecord
+from services.payments.models import Creditor, FeedEntry, PostalAddress, Step, WireRecord
 from tests.contract.ports.increase_wire_bank import IncreaseWireBank, increase_bank
 from tests.support.with_each import with_each
 from tests.unit.payments.bench import CREDITOR
@@ -337,7 +340,7 @@ async def test_of_a_wire_that_came_back_in_part_the_words_say_how_much(
 
 
 @pytest.mark.parametrize("resource_id", [None, "wire_transfer_1"])
-async def test_a_wire_in_a_status_of_a_later_release_is_shown_and_its_sending_stays_unknown(
+async def test_a_wire_in_a_status_that_increase_has_added_was_accepted(
     bank: IncreaseWireBank,
     provider: Provider,
     increase: IncreaseClient,
@@ -348,7 +351,7 @@ async def test_a_wire_in_a_status_of_a_later_release_is_shown_and_its_sending_st
         wire.transaction_id,
         account_id=wire.sending_account_id,
         external_account_id=wire.external_account_id,
-    ) | {"status": "of_a_later_release"}
+    ) | {"status": "pending_screening"}
     used = refuses(409, "idempotency_key_already_used_error", resource_id=resource_id)
     core = IncreaseCoreBanking(increase, WRITES)
     writing = core.send_wire(wire)
@@ -359,11 +362,9 @@ async def test_a_wire_in_a_status_of_a_later_release_is_shown_and_its_sending_st
     found = await writing.find(wire.transaction_id, soon())
     shown = await core.look_up(wire.transaction_id, soon())
 
-    assert isinstance(sent, Unknown)
-    assert isinstance(found, Unknown)
-    assert (sent.needs_operator, found.needs_operator) == (False, False)
+    assert sent == found == Accepted(AcceptedWire(str(wire.transaction_id), None, None))
     assert shown is not None
-    assert (shown.state, shown.status) == (None, "of_a_later_release")
+    assert (shown.state, shown.status) == (None, "pending_screening")
 
 
 async def test_wires_of_others_have_entries_without_a_report(bank: IncreaseWireBank) -> None:
@@ -460,34 +461,57 @@ async def test_a_feed_that_is_behind_dates_no_state_before_it_was_reached(
     assert first.report.occurred_at == last.report.occurred_at == expected
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        refuses(404, "object_not_found_error"),
-        shows(wire_transfer(uuid.uuid4()) | {"status": "of_a_later_release"}),
-    ],
-)
-async def test_a_wire_of_another_shape_stops_the_feed_at_its_event(
-    provider: Provider, increase: IncreaseClient, broken: Answer
-) -> None:
-    """An operator may skip the event: the feed goes on after it."""
-    fine = shows(wire_transfer(uuid.uuid4()))
-    listed = [
-        {
-            "id": f"event_{n}",
-            "category": "wire_transfer.updated",
-            "associated_object_id": wire_id,
-            "created_at": f"2026-03-02T12:00:0{n}Z",
-        }
-        for n, wire_id in enumerate(("fine", "broken", "fine"))
+def changes(*wires: tuple[str, Answer]) -> Answer:
+    """A bank that lists an event of each wire, a second after the one before, and shows the wire so."""
+    events = [
+        event(0, wire_id) | {"id": f"event_{n}", "created_at": f"2026-03-02T12:00:0{n}Z"}
+        for n, (wire_id, _) in enumerate(wires)
     ]
+    shown = dict(wires)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if request.path.endswith("/events"):
-            return await lists(listed)(request)
-        return await (broken if request.path.endswith("/broken") else fine)(request)
+            return await lists(events)(request)
+        return await shown[request.path.rpartition("/")[2]](request)
 
-    provider.answers = [answer]
+    return answer
+
+
+async def test_a_wire_in_a_status_that_increase_has_added_keeps_no_news_of_others_back(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    """Its status may be its last: nothing is reported of it, and the log names the status once."""
+    status = f"pending_{uuid.uuid4().hex}"
+    new = shows(wire_transfer(uuid.uuid4()) | {"status": status})
+    ours = uuid.uuid4()
+    complete = shows(wire_transfer(ours, status="complete"))
+    provider.answers = [changes(("new", new), ("complete", complete))]
+    counted = partial(
+        REGISTRY.get_sample_value, "bankside_increase_new_statuses_total", {"kind": "wire_transfer"}
+    )
+    before = counted() or 0
+
+    with capture_logs() as logs:
+        entries = [entry for _ in range(2) for entry in await fetched_anew(increase)]
+
+    reports = [entry.report and entry.report.transaction_id for entry in entries]
+    assert reports == [None, str(ours)] * 2
+    [named] = [log for log in logs if log["event"] == "increase_has_a_new_status"]
+    assert (named["kind"], named["status"]) == ("wire_transfer", status)
+    assert counted() == before + 2
+
+
+async def fetched_anew(client: IncreaseClient) -> list[FeedEntry]:
+    return await WireFeed(client).fetch(FeedCursor(0), 100)
+
+
+async def test_a_wire_that_cannot_be_read_stops_the_feed_at_its_event(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    """An operator may skip the event: the feed goes on after it."""
+    fine = shows(wire_transfer(uuid.uuid4()))
+    broken = refuses(404, "object_not_found_error")
+    provider.answers = [changes(("fine", fine), ("broken", broken), ("fine", fine))]
     feed = WireFeed(increase)
 
     [before] = await feed.fetch(FeedCursor(0), 100)

@@ -324,6 +324,17 @@ async def test_external_accounts_have_numbers_and_status(bank: Bank) -> None:
     assert linked.primary is None
 
 
+async def test_an_external_account_in_a_status_that_increase_has_added_is_not_known_to_be_closed(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    external = {"id": "external_1", "account_number": "1234", "routing_number": "021000021"}
+    provider.answers = [shows(external | {"status": "of_a_later_release"})]
+
+    [found] = await lists.external_accounts(increase).by_ids(["external_1"], soon())
+
+    assert found.status == "open"
+
+
 def owners_of(entity: Entity) -> Sequence[CorporationBeneficialOwner]:
     assert entity.corporation is not None
     return entity.corporation.beneficial_owners

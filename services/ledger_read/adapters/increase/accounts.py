@@ -27,7 +27,7 @@ from libs.contracts.principal import Principal
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.increase.accounts import Account as IncreaseAccount
-from libs.providers.increase.accounts import retrieve_account
+from libs.providers.increase.accounts import retrieve_account, status_of
 from libs.providers.increase.external_accounts import retrieve_bank_details
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
@@ -211,7 +211,7 @@ def _account(
         **dict(summary),
         name=holder.business_name,
         dba_name=holder.dba,
-        status=found.status,
+        status=status_of(found),
         interest_earned_year_to_date=interest,
         annual_percentage_yield_earned=(rate * PERCENT).quantize(CENT),
         is_restricted=False,

@@ -7,7 +7,6 @@ of one release.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
 
 import msgspec
 from increase import AsyncIncrease, Omit
@@ -41,23 +40,13 @@ class Return(msgspec.Struct):
 
 
 class AchTransfer(msgspec.Struct, rename={"return_": "return"}):
-    """`amount` in cents; negative: a debit of the other account."""
+    """`amount` in cents; negative: a debit of the other account. Of the statuses Increase may add some."""
 
     id: str
     account_id: str
     amount: int
     created_at: datetime
-    status: Literal[
-        "pending_approval",
-        "pending_transfer_session_confirmation",
-        "canceled",
-        "pending_submission",
-        "pending_reviewing",
-        "requires_attention",
-        "rejected",
-        "submitted",
-        "returned",
-    ]
+    status: str
     approval: Approval | None = None
     cancellation: Cancellation | None = None
     return_: Return | None = None

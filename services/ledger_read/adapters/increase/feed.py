@@ -40,7 +40,7 @@ from libs.providers.feed_entries import (
     faulty_entry,
     shown_type,
 )
-from libs.providers.increase.accounts import retrieve_account
+from libs.providers.increase.accounts import CLOSED, retrieve_account, status_of
 from libs.providers.increase.events import Event, EventFeed, ListedEvent
 from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
 from services.ledger_read.adapters.increase.ach_transfers import retrieve_ach_transfer
@@ -232,9 +232,8 @@ class IncreaseFinancialFeed:
         account = await self._reader.read(
             "get_account", lambda sdk: retrieve_account(sdk, account_id), deadline
         )
-        return self._account(
-            event, "account.closed" if account.status == "closed" else None, deadline
-        )
+        is_closed = status_of(account) == CLOSED
+        return self._account(event, "account.closed" if is_closed else None, deadline)
 
     def _account(self, event: Event, kind: str | None, deadline: float) -> _Reported:
         account_id = event.associated_object_id

@@ -7,7 +7,6 @@ import itertools
 import re
 import time
 from datetime import UTC, date, datetime, timedelta
-from typing import assert_never
 from uuid import UUID, uuid4, uuid5
 
 import structlog
@@ -28,6 +27,7 @@ from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
 from libs.providers.increase.money import amount_of
+from libs.providers.increase.new_statuses import note_new_status
 from services.ledger_read.adapters.increase.ach_returns import DESCRIPTIONS
 from services.ledger_read.adapters.increase.ach_transfers import (
     AchTransfer,
@@ -295,12 +295,17 @@ def _ach_status(transfer: AchTransfer) -> AchStatus:
             | "requires_attention"
         ):
             return "pending"
-        case "submitted":
-            return "submitted" if transfer.settlement is None else "settled"
         case "returned" | "rejected" | "canceled":
             return "returned"
-        case _:
-            assert_never(transfer.status)
+        case "submitted":
+            is_submitted = True
+        case added:
+            # It may have ended: what is told is how far its moments show that it came.
+            note_new_status("ach_transfer", added)
+            is_submitted = transfer.submission is not None
+    if transfer.settlement is not None:
+        return "settled"
+    return "submitted" if is_submitted else "pending"
 
 
 def _return(transfer: AchTransfer) -> tuple[str | None, str | None]:

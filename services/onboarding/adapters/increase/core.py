@@ -14,6 +14,7 @@ from libs.contracts.customers import Business, ExternalBankAccount
 from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.external_accounts import (
+    ARCHIVED,
     ExternalAccount,
     ExternalAccounts,
     retrieve_external_account,
@@ -152,7 +153,7 @@ class IncreaseCoreBanking:
             "archive_external_account",
             archive,
             lambda sdk: retrieve_external_account(sdk, external_account_id),
-            lambda account: account.status == "archived",
+            lambda account: account.status == ARCHIVED,
             lambda _: CLOSED,
         )
 

@@ -22,7 +22,7 @@ from libs.providers.feed_entries import (
     decode_entries,
     shown_type,
 )
-from libs.providers.increase.accounts import Account, retrieve_account
+from libs.providers.increase.accounts import Account, retrieve_account, status_of
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.entities import Entity, retrieve_entity
 from libs.providers.increase.events import EventFeed, ListedEvent
@@ -73,7 +73,7 @@ def _identity_entry(entity: Entity | None, place: Place) -> IdentityEntry:
 def _account_entry(account: Account | None, place: Place) -> AccountEntry:
     report = None
     if account is not None:
-        report = AccountReport(account_id=account.id, customer_id="", status=account.status)
+        report = AccountReport(account_id=account.id, customer_id="", status=status_of(account))
     return AccountEntry(
         position=place.position,
         type=place.type or "",

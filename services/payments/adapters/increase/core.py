@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from uuid import UUID
 
-import msgspec
 from increase import AsyncIncrease
 from increase.types.wire_transfer_create_params import (
     Creditor as CreditorParams,
@@ -17,16 +16,17 @@ from libs.contracts.errors import BanksideError, ProviderError
 from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
-from libs.providers.increase.accounts import retrieve_account
+from libs.providers.increase.accounts import CLOSED, retrieve_account, status_of
 from libs.providers.increase.answers import read_answer
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.entities import ACTIVE, retrieve_entity
-from libs.providers.increase.external_accounts import retrieve_external_account
+from libs.providers.increase.external_accounts import ARCHIVED, retrieve_external_account
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
+from libs.providers.increase.new_statuses import note_new_status
 from libs.providers.increase.wire_states import STATES
-from libs.providers.increase.wires import Wire, Wires, list_wires, retrieve_wire, wires_having_key
+from libs.providers.increase.wires import Wire, list_wires, retrieve_wire, wires_having_key
 from libs.providers.newest_records import NewestPage
 from libs.providers.outcomes import Finding, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import Capabilities
@@ -108,16 +108,7 @@ class IncreaseCoreBanking:
                 },
                 idempotency_key=key,
             )
-            return _of_known_status(read_answer(answer, Wire))
-
-        async def having_key(sdk: AsyncIncrease, key: str) -> Wires:
-            page = await wires_having_key(sdk, key)
-            for found in page.data:
-                _of_known_status(found)
-            return page
-
-        async def retrieve(sdk: AsyncIncrease, wire_id: str) -> Wire:
-            return _of_known_status(await retrieve_wire(sdk, wire_id))
+            return read_answer(answer, Wire)
 
         async def why_refused(_: ProviderRefusal, deadline: float) -> Reason:
             try:
@@ -130,8 +121,8 @@ class IncreaseCoreBanking:
             self._capabilities,
             "send_wire",
             create,
-            having_key,
-            retrieve,
+            wires_having_key,
+            retrieve_wire,
             lambda made: _accepted(made) if _is(made, wire) else None,
             why_refused,
         )
@@ -162,14 +153,14 @@ class IncreaseCoreBanking:
             lambda sdk: retrieve_account(sdk, wire.sending_account_id),
             deadline=deadline,
         )
-        if account.status == "closed":
+        if status_of(account) == CLOSED:
             return Reason.ACCOUNT_CLOSED
         external_account = await read(
             "get_external_account",
             lambda sdk: retrieve_external_account(sdk, wire.external_account_id),
             deadline=deadline,
         )
-        if external_account.status != "active":
+        if external_account.status == ARCHIVED:
             return Reason.EXTERNAL_ACCOUNT_NOT_LINKED
         entity_id = account.entity_id
         entity = await read(
@@ -206,8 +197,11 @@ def _name(creditor: Creditor) -> str:
 
 
 def _accepted(made: Wire) -> AcceptedWire:
-    """Of a wire that has the key of one of ours."""
-    return AcceptedWire(made.idempotency_key or "", STATES.get(made.status), words_of(made))
+    """Of a wire that has the key of one of ours. In any status it was accepted: a refused wire is no object."""
+    state = STATES.get(made.status)
+    if state is None:
+        note_new_status("wire_transfer", made.status)
+    return AcceptedWire(made.idempotency_key or "", state, words_of(made))
 
 
 def _shown(wire: Wire) -> WireAtBank:
@@ -219,13 +213,6 @@ def _shown(wire: Wire) -> WireAtBank:
         account_id=wire.account_id,
         reason=words_of(wire),
     )
-
-
-def _of_known_status(wire: Wire) -> Wire:
-    """Raises ValueError: the status is of a later release, and may be that of a wire which was not accepted."""
-    if wire.status not in STATES:
-        raise msgspec.ValidationError("a status of a later release - at `$.status`")
-    return wire
 
 
 def _is(made: Wire, wire: WireRecord) -> bool:

@@ -25,6 +25,7 @@ from libs.providers.feed_entries import (
 )
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed, ListedEvent
+from libs.providers.increase.new_statuses import note_new_status
 from libs.providers.increase.wire_states import STATES
 from libs.providers.increase.wires import Wire, retrieve_wire
 from libs.providers.moments import aware
@@ -59,7 +60,8 @@ class WireFeed:
         self._events = EventFeed(client, CATEGORIES)
 
     async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]:
-        """Entries about wires of others have no report.
+        """Entries about wires of others have no report, nor have those about a wire in a status that Increase has
+        added: a later event of the wire reads its status again.
 
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
@@ -132,18 +134,23 @@ def _entry(item: Any, place: Place) -> FeedEntry:
     )
 
 
-def _report(wire: Wire, changed_at: datetime) -> WireReport:
+def _report(wire: Wire, changed_at: datetime) -> WireReport | None:
+    """None: Increase has added the wire's status since this release."""
+    state = STATES.get(wire.status)
+    if state is None:
+        note_new_status("wire_transfer", wire.status)
+        return None
     return WireReport(
         transaction_id=wire.idempotency_key or "",
-        wire_state=STATES[wire.status],
-        occurred_at=aware(_reached_at(wire) or changed_at),
+        wire_state=state,
+        occurred_at=aware(_reached_at(wire, state) or changed_at),
         reason=words_of(wire),
     )
 
 
-def _reached_at(wire: Wire) -> datetime | None:
+def _reached_at(wire: Wire, state: WireState) -> datetime | None:
     """When the wire came into its state; None: Increase does not say it of this state."""
-    if STATES[wire.status] is WireState.SUBMITTED:
+    if state is WireState.SUBMITTED:
         return wire.created_at
     if wire.status == "canceled" and wire.cancellation is not None:
         return wire.cancellation.canceled_at

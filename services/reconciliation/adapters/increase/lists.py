@@ -22,6 +22,7 @@ from libs.providers.increase.accounts import Account, list_accounts, retrieve_ac
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import is_followed
 from libs.providers.increase.external_accounts import (
+    ARCHIVED,
     ExternalAccount,
     list_external_accounts,
     retrieve_external_account,
@@ -209,7 +210,7 @@ def _external_account(account: ExternalAccount) -> CoreExternalAccount:
         customer_id="",
         routing_number=account.routing_number,
         account_number=account.account_number,
-        status=OPEN if account.status == "active" else CLOSED,
+        status=CLOSED if account.status == ARCHIVED else OPEN,
         primary=None,
         made_under=account.idempotency_key,
     )

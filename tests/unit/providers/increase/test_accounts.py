@@ -10,7 +10,7 @@ from increase import AsyncIncrease
 
 from libs.contracts.errors import ProviderError
 from libs.providers.increase.account_numbers import first_page
-from libs.providers.increase.accounts import list_accounts, retrieve_account
+from libs.providers.increase.accounts import list_accounts, retrieve_account, status_of
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.external_accounts import (
     list_external_accounts,
@@ -85,16 +85,32 @@ async def test_a_value_that_is_not_used_keeps_nothing_from_being_read(
 
 
 @pytest.mark.parametrize(
+    ("changed", "status"),
+    [
+        ({"status": "open"}, "open"),
+        ({"status": "closed"}, "closed"),
+        ({"status": "of_a_later_release"}, "open"),
+        ({"status": "of_a_later_release", "closed_at": "2026-03-02T15:00:00Z"}, "closed"),
+    ],
+)
+async def test_in_a_status_that_increase_has_added_an_account_is_open_until_it_was_closed(
+    provider: Provider, increase: IncreaseClient, changed: dict[str, Any], status: str
+) -> None:
+    provider.answers = [shows(ACCOUNT | changed)]
+
+    account = await increase.read("get", lambda sdk: retrieve_account(sdk, "1"), deadline=soon())
+
+    assert status_of(account) == status
+
+
+@pytest.mark.parametrize(
     ("shown", "page"),
     [
-        (ACCOUNT | {"status": "of_a_later_release"}, lambda sdk: list_accounts(sdk, "c", 9)),
+        (ACCOUNT | {"status": None}, lambda sdk: list_accounts(sdk, "c", 9)),
         (ACCOUNT | {"entity_id": None}, lambda sdk: list_accounts(sdk, "c", 9)),
         (NUMBER | {"status": None}, lambda sdk: first_page(sdk, "account_1")),
         (NUMBER | {"account_number": None}, lambda sdk: first_page(sdk, "account_1")),
-        (
-            EXTERNAL | {"status": "of_a_later_release"},
-            lambda sdk: list_external_accounts(sdk, "c", 9),
-        ),
+        (EXTERNAL | {"status": None}, lambda sdk: list_external_accounts(sdk, "c", 9)),
         (EXTERNAL | {"routing_number": None}, lambda sdk: list_external_accounts(sdk, "c", 9)),
     ],
 )
