@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Generic, TypeVar
 
+from libs.providers.provider_words import one_line, without_numbers
+
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
@@ -48,12 +50,18 @@ class Refused:
 
     Args:
         code: the provider's own.
-        detail: the provider's sentence; shown to operators, never logged.
+        detail: the provider's sentence, which may repeat what it was sent: see `words`.
     """
 
     reason: Reason
     code: str
     detail: str = ""
+
+    @property
+    def words(self) -> str:
+        """The code, and what can be stored and shown of the sentence behind it; never logged."""
+        said = f"{self.code}: {self.detail}" if self.detail else self.code
+        return one_line(without_numbers(said))
 
 
 @dataclass(frozen=True, slots=True)

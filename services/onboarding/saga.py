@@ -63,12 +63,12 @@ def saga_of_change(drive: Drive, saga_id: UUID, customer_id: UUID) -> Saga:
 
 
 class StepRefused(Exception):
-    """The provider's definite no to a step. `code` is the provider's own, for operators."""
+    """The provider's definite no to a step. `words`: see `Refused.words`."""
 
-    def __init__(self, step: str, reason: Reason, code: str) -> None:
-        super().__init__(f"{step}: {reason} ({code})")
+    def __init__(self, step: str, reason: Reason, words: str) -> None:
+        super().__init__(f"{step}: {reason}")
         self.reason = reason
-        self.code = code
+        self.words = words
 
 
 class NothingSent(Exception):
@@ -147,14 +147,13 @@ class Saga:
             return await self._step(step, answer, write, None, None, compensation=True)
         except NothingSent as error:
             raise OutcomePending from error
-        except StepRefused as refused:
+        except StepRefused:
             COMPENSATIONS_REFUSED.labels(without_number(step)).inc()
             _log.error(
                 "compensation_refused",
                 saga=str(self.name.saga_id),
                 customer=str(self.name.customer_id),
                 step=step,
-                code=refused.code,
             )
             return None
 
@@ -188,10 +187,10 @@ class Saga:
                 outcome = Accepted(msgspec.convert(result, answer))
                 if is_recorded:
                     return outcome.answer
-            case StepRefusal(reason, code, is_recorded):
-                outcome = Refused(reason, code)
+            case StepRefusal(reason, words, is_recorded):
+                outcome = Refused(reason, words)
                 if is_recorded:
-                    raise StepRefused(step, reason, code)
+                    raise StepRefused(step, reason, words)
             case Begun() as begun:
                 crash_point(f"onboarding.{without_number(step)}.intended")
                 key = derived(self.name.saga_id, step)
@@ -243,9 +242,10 @@ class Saga:
                 crash_point(f"onboarding.{point}.recorded")
                 return answer
             case Refused(reason, code):
+                words = outcome.words
                 crash_point(f"onboarding.{point}.called")
                 async with self.drive.transaction() as connection:
-                    await steps.set_refused(connection, self.name, step, reason, code)
+                    await steps.set_refused(connection, self.name, step, reason, words)
                 STEPS.labels(point, "refused").inc()
                 _log.warning(
                     "step_refused",
@@ -255,7 +255,7 @@ class Saga:
                     code=code,
                 )
                 crash_point(f"onboarding.{point}.recorded")
-                raise StepRefused(step, reason, code)
+                raise StepRefused(step, reason, words)
             case NotSent():
                 STEPS.labels(point, "not_sent").inc()
                 async with self.drive.transaction() as connection:

@@ -10,8 +10,8 @@ from uuid import UUID
 from libs.contracts import errors as e
 from libs.contracts.wires import WireReason, WireState
 from libs.providers.outcomes import Refused
+from libs.providers.provider_words import one_line
 
-LONGEST_REASON = 255
 REJECTED = "The bank refused the wire: no money has moved, and the wire is recorded as rejected."
 REJECTED_BY_OPERATOR = (
     "An operator found that the bank has not carried out the wire: no money has moved, and the wire is recorded as"
@@ -44,19 +44,12 @@ class Why(NamedTuple):
 NOTHING_TO_SAY = Why()
 
 
-def one_line(text: str) -> str:
-    """Words from outside, made fit to store and show.
-
-    At most `LONGEST_REASON` characters; a question mark replaces each character that cannot be printed.
-    """
-    return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_REASON])
-
-
 def why_refused(refused: Refused) -> Why:
-    """The bank's code is told where there is none of ours for it."""
-    if refused.reason in _ERRORS:
-        return Why(WireReason(refused.reason))
-    return Why(WireReason.PROVIDER_REFUSED, one_line(refused.code))
+    """The bank's words stand beside our reason, also where an adapter found that out: but where its code is our own."""
+    if refused.reason not in _ERRORS:
+        return Why(WireReason.PROVIDER_REFUSED, refused.words)
+    said_by_its_code = refused.code == refused.reason
+    return Why(WireReason(refused.reason), None if said_by_its_code else refused.words)
 
 
 def why_reported(state: WireState, words: str | None) -> Why:

@@ -57,7 +57,7 @@ class SagaStep(Model):
     refusal_reason: str | None
     """Our reason for the refusal; null where there was none."""
     refusal_code: str | None
-    """The provider's own code of the refusal; null where there was none."""
+    """The provider's own code of the refusal, with its words where it gave some; null where there was none."""
     intended_at: f.UtcDateTime
     """When the step was recorded, before anything was sent."""
     first_sent_at: f.UtcDateTime | None

@@ -24,6 +24,9 @@ DECIDED = frozenset(
 a key of another group, which sees no earlier send of ours either.
 """
 
+MOST_ERRORS = 10
+"""Of the parameters of one request, as told to people."""
+
 LONGEST_REST = timedelta(seconds=30)
 """A 429 that asks for more counts as one that asks for this: an answer must not keep a bank away for a day."""
 
@@ -92,10 +95,25 @@ def _rest_seconds(body: object, headers: Mapping[str, str]) -> float | None:
 
 
 def _sentence(body: object) -> str:
-    match body:
-        case {"title": str(title), "detail": str(detail)}:
-            return f"{title} {detail}"
-        case {"title": str(title)}:
-            return title
+    """What the error says of this request and of each parameter at fault; its title, which is that of its type, where
+    it says neither.
+    """
+    told = body if isinstance(body, dict) else {}
+    detail, errors, title = told.get("detail"), told.get("errors"), told.get("title")
+    said = detail if isinstance(detail, str) else ""
+    for about in map(_of_parameter, errors[:MOST_ERRORS] if isinstance(errors, list) else []):
+        if about not in said:
+            said += f" {about}."
+    return said.strip() or (title if isinstance(title, str) else "")
+
+
+def _of_parameter(error: object) -> str:
+    """The name of the parameter and what is wrong with it. Increase does not document the members of an error."""
+    match error:
+        case {"field": str(field), "message": str(message)}:
+            return f"{field}: {message}".removesuffix(".")
+        case dict():
+            values = (value for value in error.values() if isinstance(value, str))
+            return ": ".join(values).removesuffix(".")
         case _:
             return ""

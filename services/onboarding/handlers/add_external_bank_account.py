@@ -73,7 +73,7 @@ class AddExternalBankAccountHandler:
                 raise _already_linked() from refused
             raise ProviderRefused(
                 "Core banking refused the account; nothing was changed.",
-                extra={"reason_detail": refused.code},
+                extra={"reason_detail": refused.words},
             ) from refused
         if not recorded:
             # The step was done before this drive, and its answer stored apart from the account.

@@ -48,9 +48,9 @@ async def refuse_what_has_begun(
         StepRefused: the identity provider does not have it.
         NeedsOperator: otherwise.
     """
-    code = await steps.refusal_of(connection, tenant, saga_id, UPDATE_IDENTITY)
-    if code is not None:
-        raise StepRefused(UPDATE_IDENTITY, Reason.PROVIDER_REFUSED, code) from refused
+    words = await steps.refusal_of(connection, tenant, saga_id, UPDATE_IDENTITY)
+    if words is not None:
+        raise StepRefused(UPDATE_IDENTITY, Reason.PROVIDER_REFUSED, words) from refused
     places = ", ".join(".".join(map(str, item["loc"])) for item in refused.errors)
     raise NeedsOperator(
         f"A provider may have this change, and this release does not accept what it makes of the record ({places}):"
@@ -107,13 +107,13 @@ REFUSED_BY_CORE = "Core banking refused the change, and it does not take effect.
 
 
 class NotAmended(Exception):
-    """Core banking refused, with this code of its own. `verification`: what the identity provider said last, after the
-    change was taken back there, or after the change where taking it back was refused.
+    """Core banking refused. `words`: see `Refused.words`; `verification`: what the identity provider said last, after
+    the change was taken back there, or after the change where taking it back was refused.
     """
 
-    def __init__(self, code: str, verification: Verification) -> None:
-        super().__init__(f"core banking refused the change ({code})")
-        self.code = code
+    def __init__(self, words: str, verification: Verification) -> None:
+        super().__init__("core banking refused the change")
+        self.words = words
         self.verification = verification
 
 
@@ -149,7 +149,7 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
             Verification,
             amendment.at_identity(verification.identity_id, old, before),
         )
-        raise NotAmended(refused.code, restored or verification) from refused
+        raise NotAmended(refused.words, restored or verification) from refused
     return Written(verification, core)
 
 

@@ -62,7 +62,7 @@ class UpdateBusinessHandler:
         except (StepRefused, NotAmended) as error:
             await self._keep_ein_of(drive, customer_id)
             detail = REFUSED if isinstance(error, StepRefused) else REFUSED_BY_CORE
-            raise ProviderRefused(detail, extra={"reason_detail": error.code}) from error
+            raise ProviderRefused(detail, extra={"reason_detail": error.words}) from error
         await self._record(drive, customer, amended, written.verification)
         return Result()
 

@@ -66,10 +66,10 @@ class UpdatePersonHandler:
         except NothingSent as error:
             raise Unavailable from error
         except StepRefused as error:
-            raise ProviderRefused(REFUSED, extra={"reason_detail": error.code}) from error
+            raise ProviderRefused(REFUSED, extra={"reason_detail": error.words}) from error
         except NotAmended as error:
             await self._keep_identity(drive, person, error.verification)
-            raise ProviderRefused(REFUSED_BY_CORE, extra={"reason_detail": error.code}) from error
+            raise ProviderRefused(REFUSED_BY_CORE, extra={"reason_detail": error.words}) from error
         await self._record(drive, person, amended, written)
         return Result()
 

@@ -43,7 +43,6 @@ from services.onboarding.repository.step_cases import (
 from services.onboarding.repository.tenant_rows import json_of
 from services.onboarding.tables import inbox, saga_steps
 
-LONGEST_CODE = 64
 TIME_ORDERED = 7
 """The version of the UUIDs that are made anew for each request."""
 
@@ -179,6 +178,17 @@ _REFUSAL = select(_T.refusal_code).where(
     _T.tenant == bindparam("tenant"),
     or_(_T.state == "refused", _T.resolution == "refused"),
 )
+_REFUSAL_OF_SAGA = (
+    select(_T.refusal_code)
+    .where(
+        _T.saga_id == bindparam("of_saga"),
+        _T.tenant == bindparam("tenant"),
+        _T.state == "refused",
+        _T.compensation.is_(False),
+    )
+    .order_by(_T.recorded_at)
+    .limit(1)
+)
 _COMMAND_OF = (
     select(_T.command_id)
     .where(
@@ -215,10 +225,10 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class StepRefusal:
-    """The provider refused; `is_recorded` as of `Done`."""
+    """The provider refused; `words` as `Refused.words`, `is_recorded` as of `Done`."""
 
     reason: Reason
-    code: str
+    words: str
     is_recorded: bool
 
 
@@ -359,12 +369,12 @@ async def set_done(
 
 
 async def set_refused(
-    connection: AsyncConnection, saga: SagaName, name: str, reason: Reason, code: str
+    connection: AsyncConnection, saga: SagaName, name: str, reason: Reason, words: str
 ) -> None:
     """Record that the provider refused the step.
 
     Args:
-        code: the provider's own.
+        words: see `Refused.words`.
     """
     await connection.execute(
         _SET_REFUSED,
@@ -372,7 +382,7 @@ async def set_refused(
             "of_saga": saga.saga_id,
             "of_name": name,
             "reason": reason.value,
-            "code": code[:LONGEST_CODE],
+            "code": words,
         },
     )
 
@@ -403,10 +413,17 @@ async def has_saga_begun(connection: AsyncConnection, tenant: str, saga_id: UUID
 async def refusal_of(
     connection: AsyncConnection, tenant: str, saga_id: UUID, name: str
 ) -> str | None:
-    """The code with which the provider, or an operator for it, refused the step; None: it is not refused."""
+    """The words with which the provider, or an operator for it, refused the step; None: it is not refused."""
     step = {"of_saga": saga_id, "of_name": name, "tenant": tenant}
-    code: str | None = (await connection.execute(_REFUSAL, step)).scalar_one_or_none()
-    return code
+    words: str | None = (await connection.execute(_REFUSAL, step)).scalar_one_or_none()
+    return words
+
+
+async def refusal_of_saga(connection: AsyncConnection, tenant: str, saga_id: UUID) -> str | None:
+    """The words of the refusal that ended what the saga is for; None where there was none, or it is purged."""
+    saga = {"of_saga": saga_id, "tenant": tenant}
+    words: str | None = (await connection.execute(_REFUSAL_OF_SAGA, saga)).scalar_one_or_none()
+    return words
 
 
 async def command_of(connection: AsyncConnection, tenant: str, saga_id: UUID) -> UUID | None:

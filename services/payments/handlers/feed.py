@@ -14,10 +14,10 @@ from libs.handling.feed_tail import Record
 from libs.persistence import continuity
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.lost_history import has_lost_history
+from libs.providers.provider_words import one_line
 from services.payments import states
 from services.payments.metrics import FEED_REFUSED
 from services.payments.models import FeedEntry, WireRecord, WireReport
-from services.payments.reasons import one_line
 from services.payments.repository import contradictions, wires
 from services.payments.repository.contradictions import Contradiction
 

@@ -19,11 +19,12 @@ from libs.persistence import open_commands
 from libs.persistence.engine import Database
 from libs.persistence.lost_history import lost_history_seconds
 from libs.persistence.open_commands import OpenCommand
+from libs.providers.provider_words import one_line
 from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.effective_policies import EffectivePolicies
 from services.payments.models import AbsentAtBank, WireAtBank, WireRecord
 from services.payments.ports import CoreBanking, Ownership
-from services.payments.reasons import naming, one_line
+from services.payments.reasons import naming
 from services.payments.repository import operating, wires
 from services.payments.repository.stored_wires import by_ids
 from services.payments.resolving import cancel_wire, record_shown, resolve_wire

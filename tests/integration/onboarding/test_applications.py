@@ -267,11 +267,15 @@ async def test_a_refused_account_takes_everything_back_and_denies(desk: Desk) ->
     ein = tax_number()
     await desk.fault("core", "open_account", "refuse", times=1)
 
-    with pytest.raises(ProviderRefused):
+    with pytest.raises(ProviderRefused) as refused:
         await desk.onboard(application(business=business(ein=ein)))
 
     listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(limit=1))
     customer = listed["data"][0]
+    assert refused.value.extra == {
+        "customer_id": customer["customer_id"],
+        "reason_detail": "refused: The bank refuses.",
+    }
     assert customer["status"] == "denied"
     assert [issue["code"] for issue in customer["issues"]] == ["provider_refused"]
     records = await desk.truth("customers", customer["customer_id"])
@@ -296,7 +300,7 @@ async def test_a_refused_compensation_is_kept_and_shown_to_the_operator(desk: De
     refused = ListSagaSteps(kind=StepKind.REFUSED)
     shown = (await desk.ask(LIST_STEPS, refused, OPERATOR))["data"]["items"]
     [kept] = [step for step in shown if step["step"] == "close_external_account"]
-    assert kept["refusal_code"] == "refused"
+    assert kept["refusal_code"] == "refused: The bank refuses."
     settling = SettleStep(saga_id=kept["saga_id"], step=kept["step"], reason="Closed by hand")
     await desk.ask(SETTLE_STEP, settling, OPERATOR)
     shown = (await desk.ask(LIST_STEPS, refused, OPERATOR))["data"]["items"]

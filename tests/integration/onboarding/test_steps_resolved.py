@@ -87,7 +87,7 @@ async def test_a_step_that_an_operator_found_refused_is_refused(steps: Steps) ->
     with pytest.raises(StepRefused) as refused:
         await steps.drive()
 
-    assert refused.value.code == step_cases.RESOLVED_CODE
+    assert refused.value.words == step_cases.RESOLVED_CODE
     assert steps.write.calls == ["send"]
     assert (await steps.row()).state == "refused"
 

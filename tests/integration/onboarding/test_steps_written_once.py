@@ -27,7 +27,7 @@ async def test_a_first_refusal_is_final(steps: Steps) -> None:
         with pytest.raises(StepRefused) as refused:
             await steps.drive()
 
-    assert (refused.value.reason, refused.value.code) == (Reason.PROVIDER_REFUSED, "refused")
+    assert (refused.value.reason, refused.value.words) == (Reason.PROVIDER_REFUSED, "refused")
     assert steps.write.calls == ["send"]
 
 

@@ -153,7 +153,9 @@ async def test_a_refusal_of_identity_changes_nothing_anywhere(desk: Desk) -> Non
     with pytest.raises(ProviderRefused) as refused:
         await update_business(desk, customer_id, ein=new)
 
-    assert refused.value.extra == {"reason_detail": "identity_refused"}
+    assert refused.value.extra == {
+        "reason_detail": "identity_refused: The new number could not be verified."
+    }
 
     for api in ("identity", "core"):
         assert (await fields_at(desk, api, customer_id))["ein"] == ein
@@ -172,7 +174,7 @@ async def test_a_refusal_of_core_restores_identity(desk: Desk) -> None:
             desk, customer_id, ein=new, dba=None, business_address={"street_2": "Floor 3"}
         )
 
-    assert refused.value.extra == {"reason_detail": "refused"}
+    assert refused.value.extra == {"reason_detail": "refused: The bank refuses."}
 
     identity = await fields_at(desk, "identity", customer_id)
     assert (identity["ein"], identity["dba"]) == (ein, "Before")

@@ -93,7 +93,8 @@ async def test_a_refusal_for_a_reason_of_the_banks_own_is_provider_refused(desk:
 
     assert "the wire is recorded as rejected" in refused.value.detail
     rejected = await desk.get(transaction_id)
-    assert (rejected["reason"], rejected["reason_detail"]) == ("provider_refused", "not_found")
+    words = "not_found: The bank says not_found."
+    assert (rejected["reason"], rejected["reason_detail"]) == ("provider_refused", words)
     told = {name: rejected[name] for name in ("transaction_id", "reason", "reason_detail")}
     assert refused.value.extra == told
 

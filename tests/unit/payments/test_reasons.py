@@ -3,40 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from libs.contracts.wires import WireReason as R
 from libs.contracts.wires import WireState as S
-from services.payments.reasons import LONGEST_REASON, Why, one_line, why_recorded, why_reported
+from libs.providers.outcomes import Reason, Refused
+from libs.providers.provider_words import LONGEST_WORDS
+from services.payments.reasons import Why, why_recorded, why_refused, why_reported
 from tests.support.with_each import with_each
 
 OPERATOR = "operator:ada"
-
-
-@pytest.mark.parametrize(
-    ("given_reason", "stored"),
-    [
-        ("no_such_beneficiary", "no_such_beneficiary"),
-        ("Kontó geschlossen", "Kontó geschlossen"),
-        ("no\x00such", "no?such"),
-        ("one\r\ntwo\tthree\x1b[31m", "one??two?three?[31m"),
-        ("\ud800", "?"),
-        ("x" * 10_000, "x" * 255),
-        ("", ""),
-    ],
-)
-def test_a_reason_is_one_line_that_can_be_stored(given_reason: str, stored: str) -> None:
-    assert one_line(given_reason) == stored
-
-
-@given(st.text(max_size=600))
-def test_any_text_becomes_short_and_printable(reason: str) -> None:
-    stored = one_line(reason)
-
-    assert len(stored) == min(len(reason), LONGEST_REASON)
-    assert stored.isprintable()
-    assert one_line(stored) == stored
 
 
 @pytest.mark.parametrize(
@@ -47,7 +22,7 @@ def test_any_text_becomes_short_and_printable(reason: str) -> None:
         (S.REJECTED, None, Why(R.PROVIDER_REFUSED)),
         (S.RETURNED, "account_closed", Why(R.RETURNED, "account_closed")),
         (S.RETURNED, "a\nb", Why(R.RETURNED, "a?b")),
-        (S.RETURNED, "x" * 300, Why(R.RETURNED, "x" * LONGEST_REASON)),
+        (S.RETURNED, "x" * 300, Why(R.RETURNED, "x" * LONGEST_WORDS)),
         (S.COMPLETED, "early", Why()),
     ],
 )
@@ -55,6 +30,32 @@ def test_what_the_bank_reports_has_a_code_and_its_words(
     state: S, words: str | None, why: Why
 ) -> None:
     assert why_reported(state, words) == why
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (
+            Refused(
+                Reason.PROVIDER_REFUSED, "invalid_operation_error", "Wires are not enabled here."
+            ),
+            Why(R.PROVIDER_REFUSED, "invalid_operation_error: Wires are not enabled here."),
+        ),
+        (Refused(Reason.PROVIDER_REFUSED, "not_found"), Why(R.PROVIDER_REFUSED, "not_found")),
+        (
+            Refused(Reason.INSUFFICIENT_FUNDS, "insufficient_funds", "Too little."),
+            Why(R.INSUFFICIENT_FUNDS),
+        ),
+        (
+            Refused(Reason.ACCOUNT_CLOSED, "invalid_operation_error", "It is closed."),
+            Why(R.ACCOUNT_CLOSED, "invalid_operation_error: It is closed."),
+        ),
+    ],
+)
+def test_what_the_bank_refuses_has_its_words_unless_its_code_is_ours(
+    refused: Refused, why: Why
+) -> None:
+    assert why_refused(refused) == why
 
 
 @with_each(

@@ -137,7 +137,7 @@ async def test_no_send_begins_of_a_wire_that_is_not_pending(bench: Bench, state:
 @pytest.mark.parametrize(
     ("code", "detail"),
     [
-        ("no\x00such\nthing", "no?such?thing"),
+        ("no\x00such\nthing", "no?such?thing: The bank says no?such?thing."),
         ("x" * 10_000, "x" * 255),
     ],
     ids=["control characters", "long"],

@@ -145,7 +145,42 @@ async def test_a_definite_no_is_a_refusal(
 
     outcome = await send(increase)
 
-    assert outcome == Refused(Reason.PROVIDER_REFUSED, kind, "No. Said the bank.")
+    assert outcome == Refused(Reason.PROVIDER_REFUSED, kind, "Said the bank.")
+
+
+@pytest.mark.parametrize(
+    ("told", "detail"),
+    [
+        ({"detail": None}, "No."),
+        ({"detail": None, "errors": "of another shape"}, "No."),
+        (
+            {"errors": [{"field": "amount", "message": "must be positive."}, "?", {"n": 1}]},
+            "Said the bank. amount: must be positive.",
+        ),
+        (
+            {
+                "detail": "amount: must be positive",
+                "errors": [
+                    {"field": "amount", "message": "must be positive"},
+                    {"path": "creditor.name", "reason": "is missing"},
+                ],
+            },
+            "amount: must be positive creditor.name: is missing.",
+        ),
+        (
+            {"detail": None, "errors": [{"field": f"f{n}", "message": "no"} for n in range(99)]},
+            " ".join(f"f{n}: no." for n in range(10)),
+        ),
+    ],
+)
+async def test_a_refusal_says_which_parameters_are_at_fault(
+    provider: Provider, increase: IncreaseClient, told: dict[str, Any], detail: str
+) -> None:
+    provider.answers = [refuses(400, "invalid_parameters_error", **told)]
+
+    outcome = await send(increase)
+
+    assert outcome == Refused(Reason.PROVIDER_REFUSED, "invalid_parameters_error", detail)
 
 
 async def test_a_key_that_has_made_the_object_finds_it(
