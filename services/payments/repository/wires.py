@@ -33,7 +33,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.events import Event
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import parse_made_id
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.persistence import outbox
@@ -337,7 +337,7 @@ async def compare(
     approval and its send are what the database lost. A text that cannot be one of our ids names a wire that this system
     did not send, and is left out.
     """
-    ids = [known for known in map(parse_id, transaction_ids) if known is not None]
+    ids = [known for known in map(parse_made_id, transaction_ids) if known is not None]
     rows = (await connection.execute(_COMPARED, {"ids": ids})).all()
     sent = {row.transaction_id for row in rows if row.is_sent}
     return Compared(

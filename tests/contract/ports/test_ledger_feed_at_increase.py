@@ -23,6 +23,7 @@ from services.ledger_read.adapters.increase.transactions import ListedTransactio
 from services.ledger_read.models import FeedEntry, WaitingEntry
 from services.ledger_read.waiting_entries import add as add_waiting
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.support.ids import made_id
 from tests.support.increase_bank.postings import post
 from tests.support.increase_clients import give_number, make_entity, open_account
 from tests.support.pace import pace
@@ -47,7 +48,7 @@ async def entries(
 
 async def account_of_a_business(bank: IncreaseLedgerBank) -> Account:
     """One that onboarding does not know, of an entity that onboarding made."""
-    entity = await make_entity(bank.increase, description=str(uuid.uuid4()))
+    entity = await make_entity(bank.increase, description=str(made_id()))
     account = await open_account(bank.increase, entity)
     await give_number(bank.increase, account)
     return account

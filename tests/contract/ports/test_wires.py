@@ -19,6 +19,7 @@ from services.payments import states
 from services.payments.models import Creditor, FeedEntry, PostalAddress, Step, WireRecord
 from services.payments.ports import Acceptance
 from tests.contract.ports.wire_banks import Fault, Funded, WireBank
+from tests.support.ids import made_id
 from tests.support.pace import pace
 
 HOLDER = Creditor(
@@ -38,7 +39,7 @@ def soon() -> float:
 def new_wire(funded: Funded, amount: Decimal = AMOUNT) -> WireRecord:
     now = datetime.now(UTC)
     return WireRecord(
-        transaction_id=uuid.uuid4(),
+        transaction_id=made_id(),
         tenant="t_1",
         customer_id="c_1",
         sending_account_id=funded.account_id,

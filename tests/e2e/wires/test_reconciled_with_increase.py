@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from uuid import uuid4
 
 import aiohttp
 import pytest
 
 from deploy.local import banks
 from tests.e2e.wires.hands import Sender, new_sender
+from tests.support.ids import made_id
 from tests.support.increase_clients import client_of, link_external
 from tests.support.live import Live
 from tests.support.people import new_key
@@ -60,7 +60,7 @@ async def test_what_differs_at_the_bank_is_found_and_gone_once_it_is_mended(live
     changes: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         (other["id"], {"amount": 1}, {"amount": other["amount"]}),
         (moved["id"], {"status": "rejected"}, {"status": moved["status"]}),
-        (lost["id"], {"idempotency_key": str(uuid4())}, {"idempotency_key": key}),
+        (lost["id"], {"idempotency_key": str(made_id())}, {"idempotency_key": key}),
         (account.id, {"status": "closed"}, {"status": "open"}),
         (sender.external_account_id, {"status": "archived"}, {"status": "active"}),
         (
@@ -68,7 +68,7 @@ async def test_what_differs_at_the_bank_is_found_and_gone_once_it_is_mended(live
             {"corporation": {"name": "Another Name"}},
             {"corporation": {"name": entity.corporation.name}},
         ),
-        (stray.id, {"idempotency_key": str(uuid4())}, {"status": "archived"}),
+        (stray.id, {"idempotency_key": str(made_id())}, {"status": "archived"}),
     ]
     for object_id, changed, _ in changes:
         await patch(stack, object_id, **changed)

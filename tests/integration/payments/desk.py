@@ -48,6 +48,7 @@ from libs.messaging.service_client import ServiceClient
 from libs.runtime.process import Process
 from tests.integration.payments.office import Office
 from tests.support.fake_core import Account, FakeCore, serving
+from tests.support.ids import made_id
 from tests.support.keys import sealer_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -139,7 +140,7 @@ class Desk:
             operation,
             principal or customer(),
             command or wire(),
-            command_id=command_id or str(uuid.uuid4()),
+            command_id=command_id or str(made_id()),
             request_id=str(uuid.uuid4()),
             deadline=time.time() + (wait_seconds or WAIT_SECONDS * pace()),
         )

@@ -58,6 +58,7 @@ from services.payments.ports import CoreBanking, Ownership
 from services.payments.repository import send_writes, wires
 from tests.integration.tables import finish
 from tests.support.fake_core import Account, FakeCore, serving
+from tests.support.ids import made_id
 from tests.support.infrastructure import Environment
 from tests.support.ports import free_ports
 from tests.support.waiting import eventually
@@ -349,7 +350,7 @@ class Bench:
         await eventually(f"{count} wait for a lock", waiting)
 
     async def _accept(self, operation: str, principal: Principal, command: Any) -> inbox.Leased:
-        command_id = uuid.uuid4()
+        command_id = made_id()
         accepting = NewCommand(
             command_id=command_id,
             operation=operation,

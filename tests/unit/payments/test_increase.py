@@ -34,6 +34,7 @@ from services.payments.adapters.increase.feed import WireFeed
 from services.payments.adapters.increase.wire_text import wire_text
 from services.payments.models import Creditor, FeedEntry, PostalAddress, Step, WireRecord
 from tests.contract.ports.increase_wire_bank import IncreaseWireBank, increase_bank
+from tests.support.ids import made_id
 from tests.support.with_each import with_each
 from tests.unit.payments.bench import CREDITOR
 from tests.unit.providers.conftest import Answer, Provider, provider, session, soon
@@ -60,7 +61,7 @@ async def new_wire(bank: IncreaseWireBank, **changes: Any) -> WireRecord:
     funded = await bank.open_funded(Decimal(100))
     now = datetime.now(UTC)
     wire = WireRecord(
-        transaction_id=uuid.uuid4(),
+        transaction_id=made_id(),
         tenant="t_1",
         customer_id="c_1",
         sending_account_id=funded.account_id,
@@ -367,11 +368,14 @@ async def test_a_wire_in_a_status_that_increase_has_added_was_accepted(
     assert (shown.state, shown.status) == (None, "pending_screening")
 
 
-async def test_wires_of_others_have_entries_without_a_report(bank: IncreaseWireBank) -> None:
+@pytest.mark.parametrize("key", ["of others", str(uuid.uuid4())])
+async def test_wires_of_others_have_entries_without_a_report(
+    bank: IncreaseWireBank, key: str
+) -> None:
     wire = await new_wire(bank)
     await send_until_known(bank, wire)
     [made] = (await bank.order("GET", "truth/wires"))["wires"]
-    await bank.order("PATCH", f"objects/{made['id']}", fields={"idempotency_key": "of others"})
+    await bank.order("PATCH", f"objects/{made['id']}", fields={"idempotency_key": key})
 
     entries = await all_entries(bank)
 
@@ -445,7 +449,7 @@ async def test_a_feed_that_is_behind_dates_no_state_before_it_was_reached(
     provider: Provider, increase: IncreaseClient, shown: dict[str, Any], at: str
 ) -> None:
     """The first of three events is of the wire's creation; the wire is read as it is after the last."""
-    wire = wire_transfer(uuid.uuid4(), created_at="2026-03-02T09:58:00Z") | shown
+    wire = wire_transfer(made_id(), created_at="2026-03-02T09:58:00Z") | shown
 
     async def answer(request: web.Request) -> web.StreamResponse:
         events = [event(0), event(5, "wire_transfer_2"), event(6)]
@@ -482,8 +486,8 @@ async def test_a_wire_in_a_status_that_increase_has_added_keeps_no_news_of_other
 ) -> None:
     """Its status may be its last: nothing is reported of it, and the log names the status once."""
     status = f"pending_{uuid.uuid4().hex}"
-    new = shows(wire_transfer(uuid.uuid4()) | {"status": status})
-    ours = uuid.uuid4()
+    new = shows(wire_transfer(made_id()) | {"status": status})
+    ours = made_id()
     complete = shows(wire_transfer(ours, status="complete"))
     provider.answers = [changes(("new", new), ("complete", complete))]
     counted = partial(
@@ -509,7 +513,7 @@ async def test_a_wire_that_cannot_be_read_stops_the_feed_at_its_event(
     provider: Provider, increase: IncreaseClient
 ) -> None:
     """An operator may skip the event: the feed goes on after it."""
-    fine = shows(wire_transfer(uuid.uuid4()))
+    fine = shows(wire_transfer(made_id()))
     broken = refuses(404, "object_not_found_error")
     provider.answers = [changes(("fine", fine), ("broken", broken), ("fine", fine))]
     feed = WireFeed(increase)

@@ -30,6 +30,7 @@ from services.payments.models import WireRecord
 from services.payments.policies import Policy
 from services.payments.repository import send_writes, sends, wires
 from tests.support.database_life import distrusted
+from tests.support.ids import made_id
 from tests.unit.payments.bench import (
     COMMAND,
     KEY_SECONDS,
@@ -54,6 +55,12 @@ async def compared(bench: Bench, *at_bank: UUID) -> Compared:
     life_began = datetime.now(UTC) + timedelta(minutes=1)
     async with bench.database.transaction() as connection:
         return await wires.compare(connection, [str(each) for each in at_bank], life_began)
+
+
+async def test_a_wire_of_other_software_at_the_bank_is_none_that_was_lost(bench: Bench) -> None:
+    lost = made_id()
+
+    assert await compared(bench, lost, uuid4()) == Compared(missing=[str(lost)], reaches_back=False)
 
 
 async def test_a_wire_that_was_sent_is_known_and_older_than_the_life_once_its_command_is_final(

@@ -34,6 +34,7 @@ from services.reconciliation.handlers.parties import of_identity
 from services.reconciliation.handlers.wires import WireComparison, WireSides, judge
 from services.reconciliation.models import IN_FLIGHT
 from services.reconciliation.ports import CoreWire, ProviderList
+from tests.support.ids import made_id
 from tests.support.increase_bank import kinds
 from tests.support.increase_bank.server import running_bank
 from tests.support.increase_clients import (
@@ -133,14 +134,14 @@ async def all_of(records: ProviderList[Any]) -> list[Any]:
 
 
 async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Bank) -> None:
-    ids = [str(uuid4()) for _ in range(3)]
+    ids = [str(made_id()) for _ in range(3)]
     account_id, external_account_id = await bank.wire(ids[0], 1234)
-    for key in (*ids[1:], "a key of others"):
+    for key in (*ids[1:], "a key of others", str(uuid4())):
         await bank.wire(key)
     records = lists.wires(bank.client)
 
     listed = await all_of(records)
-    [found] = await records.by_ids([ids[0], str(uuid4())], soon())
+    [found] = await records.by_ids([ids[0], str(made_id())], soon())
     [made] = (await bank.sdk.wire_transfers.list(idempotency_key=ids[0])).data
 
     assert [wire.transaction_id for wire in listed] == ids[::-1]
@@ -157,9 +158,9 @@ async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Ban
 async def test_a_record_that_is_looked_up_takes_as_many_requests_as_its_list_says(
     bank: Bank,
 ) -> None:
-    transaction_id = str(uuid4())
+    transaction_id = str(made_id())
     account_id, external_account_id = await bank.wire(transaction_id)
-    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    entity = await make_entity(bank.sdk, key=str(made_id()))
     looked_up: list[tuple[ProviderList[Any], str]] = [
         (lists.wires(bank.client), transaction_id),
         (lists.accounts(bank.client), account_id),
@@ -175,7 +176,7 @@ async def test_a_record_that_is_looked_up_takes_as_many_requests_as_its_list_say
 
 
 async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: Bank) -> None:
-    transaction_id = str(uuid4())
+    transaction_id = str(made_id())
     await bank.wire(transaction_id)
     [made] = (await bank.sdk.wire_transfers.list()).data
     await bank.sdk.simulations.wire_transfers.submit(made.id)
@@ -192,7 +193,7 @@ async def test_a_wire_that_was_reversed_is_read_like_any_other(bank: Bank) -> No
 async def test_a_wire_of_ours_in_a_status_of_a_later_release_differs_and_others_are_compared(
     provider: Provider, increase: IncreaseClient
 ) -> None:
-    new, known = uuid4(), uuid4()
+    new, known = made_id(), made_id()
     rows = [wire_transfer(new) | {"status": "of_a_later_release"}, wire_transfer(known)]
     provider.answers = [shows({"data": rows})]
 
@@ -217,7 +218,7 @@ async def test_a_wire_of_ours_in_a_status_of_a_later_release_differs_and_others_
 async def test_a_second_wire_under_one_key_is_a_difference_that_has_both_ids(
     provider: Provider, increase: IncreaseClient
 ) -> None:
-    key = uuid4()
+    key = made_id()
     first, second = (wire_transfer(key, id=f"wire_transfer_{n}") for n in (1, 2))
     provider.answers = [shows({"data": [second, first]})] * 4
     ours = r.our_wire(
@@ -241,7 +242,7 @@ async def test_a_second_wire_under_one_key_is_a_difference_that_has_both_ids(
 async def test_a_feed_that_applied_nothing_is_behind_once_there_is_an_event(bank: Bank) -> None:
     feed_begin = FeedCursor(0)
     before = await lists.newest_entry(bank.client, Role.CORE, feed_begin, soon())
-    await bank.wire(str(uuid4()))
+    await bank.wire(str(made_id()))
     events = EventFeed(bank.client, lists.FOLLOWED[Role.CORE])
     [*_, last] = await events.fetch(None, 100)
     applied = FeedCursor(7, last.state)
@@ -348,7 +349,7 @@ async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> Non
     identity = parties.customers(bank.client, parties.identity_record)
 
     by_both = await core.by_ids([entity.id, owner.id], soon())
-    [beside] = await core.by_ids([f"{entity.id}/{uuid4()}"], soon())
+    [beside] = await core.by_ids([f"{entity.id}/{made_id()}"], soon())
     [by_owner] = await core.by_ids([owner.id, "entity_unknown"], soon())
     verdicts = await identity.by_ids([entity.id, owner.id], soon())
     await bank.sdk.entities.archive(entity.id)
@@ -373,7 +374,7 @@ async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> Non
 
 
 async def test_the_business_of_a_disabled_entity_is_in_review(bank: Bank) -> None:
-    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    entity = await make_entity(bank.sdk, key=str(made_id()))
     await bank.decide(entity.id, status="disabled")
 
     listed = await all_of(parties.customers(bank.client, parties.identity_record))
@@ -383,7 +384,7 @@ async def test_the_business_of_a_disabled_entity_is_in_review(bank: Bank) -> Non
 
 
 async def test_an_entity_with_an_issue_of_a_new_category_is_read_like_any_other(bank: Bank) -> None:
-    entities = [await make_entity(bank.sdk, key=str(uuid4())) for _ in range(2)]
+    entities = [await make_entity(bank.sdk, key=str(made_id())) for _ in range(2)]
     entity_id = entities[0].id
     assert entities[0].corporation is not None
     [owner] = entities[0].corporation.beneficial_owners
@@ -401,8 +402,8 @@ async def test_an_entity_with_an_issue_of_a_new_category_is_read_like_any_other(
 
 
 async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank) -> None:
-    entity = await make_entity(bank.sdk, key=str(uuid4()))
-    await make_entity(bank.sdk, ein="602210001", key=str(uuid4()))  # archived from the beginning
+    entity = await make_entity(bank.sdk, key=str(made_id()))
+    await make_entity(bank.sdk, ein="602210001", key=str(made_id()))  # archived from the beginning
     assert entity.corporation is not None
     [owner] = entity.corporation.beneficial_owners
     records = parties.customers(bank.client, parties.identity_record)
@@ -414,7 +415,7 @@ async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank)
     opened = await compared(customers)
     await bank.sdk.entities.archive(entity.id)
     archived = await compared(customers)
-    persons = await records.by_ids([owner.id, f"{entity.id}/{uuid4()}"], soon())
+    persons = await records.by_ids([owner.id, f"{entity.id}/{made_id()}"], soon())
 
     assert opened.keys() == {entity.id, f"{entity.id}/{owner.id}"}
     assert archived == {}
@@ -443,7 +444,7 @@ async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank)
 async def test_fields_are_compared_as_increase_is_told_them(
     bank: Bank, ours: dict[str, Any], told: dict[str, Any], differs: bool
 ) -> None:
-    entity = await make_entity(bank.sdk, key=str(uuid4()), **told)
+    entity = await make_entity(bank.sdk, key=str(made_id()), **told)
     records = parties.customers(bank.client, parties.identity_record)
     [business, person] = await all_of(records)
     our_business = r.our_business(
@@ -498,15 +499,15 @@ async def made_under(bank: Bank, *keys: str) -> None:
 async def test_pages_leave_out_what_others_made_and_single_records_stand_under_their_ids(
     bank: Bank,
 ) -> None:
-    await made_under(bank, "a key of others", str(uuid4()), str(uuid4()))
+    await made_under(bank, "a key of others", str(uuid4()), str(made_id()), str(made_id()))
     records = lists.external_accounts(bank.client)
 
     listed = await all_of(records)
     ids: Sequence[str] = [one.external_account_id for one in listed]
 
     assert len(ids) == 2
-    assert await records.of_customers([str(uuid4())], soon()) == []
-    [found] = await records.of_customers([ids[0], str(uuid4())], soon())
+    assert await records.of_customers([str(made_id())], soon()) == []
+    [found] = await records.of_customers([ids[0], str(made_id())], soon())
     assert found.external_account_id == ids[0]
 
 
@@ -515,12 +516,12 @@ async def test_what_we_do_not_hold_is_reported_whatever_its_id_looks_like(
     bank: Bank, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kinds, "ID_PREFIX", prefix)
-    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    entity = await make_entity(bank.sdk, key=str(made_id()))
     [owner] = owners_of(entity)
     account = await bank.sdk.accounts.create(
-        name="Operating", entity_id=entity.id, idempotency_key=str(uuid4())
+        name="Operating", entity_id=entity.id, idempotency_key=str(made_id())
     )
-    await made_under(bank, str(uuid4()))
+    await made_under(bank, str(made_id()))
     [external] = (await bank.sdk.external_accounts.list()).data
     onboarding = FakeOnboarding()
 
@@ -541,7 +542,7 @@ async def test_what_we_do_not_hold_is_reported_whatever_its_id_looks_like(
 async def test_what_an_open_command_has_made_is_in_flight_until_the_command_is_final(
     bank: Bank,
 ) -> None:
-    keys = [str(uuid4()) for _ in range(3)]
+    keys = [str(made_id()) for _ in range(3)]
     entity = await make_entity(bank.sdk, key=keys[0])
     [owner] = owners_of(entity)
     account = await bank.sdk.accounts.create(
@@ -566,7 +567,7 @@ async def test_what_an_open_command_has_made_is_in_flight_until_the_command_is_f
 async def test_owners_after_their_businesses_are_found_without_requests_of_their_own(
     bank: Bank,
 ) -> None:
-    entities = [await make_entity(bank.sdk, key=str(uuid4())) for _ in range(9)]
+    entities = [await make_entity(bank.sdk, key=str(made_id())) for _ in range(9)]
     owners = [one.id for made in entities for one in owners_of(made)]
     records = parties.customers(bank.client, parties.identity_record)
 

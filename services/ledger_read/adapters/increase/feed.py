@@ -22,7 +22,7 @@ from libs.contracts.ach import AchEventData, AchRequest
 from libs.contracts.errors import BanksideError, ProviderError
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import decode
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import parse_made_id
 from libs.contracts.masking import masked
 from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
@@ -219,8 +219,9 @@ class IncreaseFinancialFeed:
             return decode(answer.http_response.content)
 
         match await self._reader.read("get_entity", call, deadline):
-            case {"description": str(description)} if (ours := parse_id(description)) is not None:
-                return str(ours)
+            case {"description": str(description)}:
+                ours = parse_made_id(description)
+                return None if ours is None else str(ours)
             case _:
                 return None
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
 from libs.contracts.errors import ProviderError
+from libs.contracts.ids import parse_made_id
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
@@ -33,8 +35,7 @@ class NewestEntities:
             after,
             deadline=time.time() + FETCH_SECONDS,
         )
-        ids = [entity.description for entity in page.rows if entity.description is not None]
-        return NewestPage(ids, page.next_cursor)
+        return _page([entity.description for entity in page.rows], page.next_cursor)
 
 
 class NewestAccounts:
@@ -67,4 +68,10 @@ class NewestAccounts:
 
         entity_ids = dict.fromkeys(account.entity_id for account in page.rows)
         owners = await gather_or_cancel(map(owner, entity_ids), name="get_entity")
-        return NewestPage([each for each in owners if each is not None], page.next_cursor)
+        return _page(owners, page.next_cursor)
+
+
+def _page(descriptions: Sequence[str | None], next_cursor: str | None) -> NewestPage:
+    """Of the entities that onboarding made: the description is the customer's id."""
+    ids = [each for each in descriptions if each is not None and parse_made_id(each) is not None]
+    return NewestPage(ids, next_cursor)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import parse_made_id
 from libs.contracts.wires import WireState
 from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
@@ -124,7 +124,7 @@ def _entry(item: Any, place: Place) -> FeedEntry:
     event, wire = changed.listed.decoded(), changed.wire
     if not isinstance(wire, Wire):
         raise wire or ValueError("the event names no wire")
-    is_ours = parse_id(wire.idempotency_key or "") is not None
+    is_ours = parse_made_id(wire.idempotency_key or "") is not None
     return FeedEntry(
         position=place.position,
         type=event.category,

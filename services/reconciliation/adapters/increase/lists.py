@@ -8,7 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from increase import AsyncIncrease
 
 from libs.contracts.errors import ProviderError
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import parse_id, parse_made_id
 from libs.gathering import gather_or_cancel
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
@@ -77,7 +77,7 @@ class IncreaseList(Generic[ObjectT, RowT]):
         page = await read_page(
             self._client, f"list_{self._name}", self._listed, after, deadline=deadline
         )
-        ours = [one for one in page.rows if parse_id(one.idempotency_key or "") is not None]
+        ours = [one for one in page.rows if parse_made_id(one.idempotency_key or "") is not None]
         return Page([row for one in ours for row in self._rows(one)], page.next_cursor)
 
     async def by_ids(self, ids: Sequence[str], deadline: float) -> Sequence[RowT]:

@@ -14,8 +14,9 @@ from services.onboarding.adapters.increase.feeds import FinancialFeed, IdentityF
 from services.onboarding.adapters.increase.newest import NewestAccounts, NewestEntities
 from services.onboarding.models import AccountReport, IdentityReport
 from tests.integration.onboarding.desk import business
+from tests.support.ids import made_id
 from tests.support.increase_bank.faults import FaultRule
-from tests.support.increase_clients import client_of, make_entity
+from tests.support.increase_clients import client_of, make_entity, open_account
 from tests.unit.onboarding.increase.conftest import KEY, Increase, a_person, done
 
 BEGIN = FeedCursor(0)
@@ -23,7 +24,7 @@ BEGIN = FeedCursor(0)
 
 async def an_entity(increase: Increase) -> tuple[str, str]:
     """Our id, Increase's."""
-    customer_id, told = uuid4(), Business.model_validate(business())
+    customer_id, told = made_id(), Business.model_validate(business())
     made = await done(increase.identity.verify_business(customer_id, told, [a_person()]))
     return str(customer_id), made.identity_id
 
@@ -115,9 +116,11 @@ async def test_the_newest_customers_come_first_page_by_page(increase: Increase) 
     made = [await an_entity(increase) for _ in range(3)]
     for _, entity_id in made[:2]:
         await done(increase.core.open_account(entity_id, "Acme Tools"))
+    async with client_of(increase.running.url, KEY) as sdk:
+        await open_account(sdk, await make_entity(sdk, description=str(uuid4())))  # other software
     entities, accounts = NewestEntities(increase.client), NewestAccounts(increase.client)
 
-    first = await entities.fetch(None, 2)
+    first = await entities.fetch(None, 3)
     second = await entities.fetch(first.next, 2)
     with_accounts = await accounts.fetch(None, 500)
 
