@@ -21,6 +21,7 @@ from libs.log_throttle import LogThrottle
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
 from libs.providers.loop_lag import LoopLag
+from libs.providers.request_rate import RequestRate
 
 READ_ATTEMPTS = 3
 READ_RETRIES = Backoff(first_seconds=0.05, longest_seconds=1.0, factor=4.0, jitter=0.5)
@@ -61,6 +62,7 @@ class Exchanges:
         timeout_seconds: at most this long for one exchange, from when it has a connection.
         connections: of the session (`sessions.connections_of`). Where all are in use by slow exchanges, the time that
             further ones wait is not the provider's fault; None: the exchanges use no session.
+        rate: of all requests, those of other exchanges that share it included; None: as many as are answered.
     """
 
     def __init__(
@@ -70,10 +72,12 @@ class Exchanges:
         timeout_seconds: float = 5.0,
         circuit: Circuit | None = None,
         connections: asyncio.Semaphore | None = None,
+        rate: RequestRate | None = None,
     ) -> None:
         self._name = name
         self._timeout_seconds = timeout_seconds
         self._connections = connections
+        self._rate = rate
         self._loop_lag = LoopLag()
         self._circuit = circuit or Circuit(changed=self._circuit_changed)
         self._rest_until = 0.0
@@ -167,7 +171,9 @@ class Exchanges:
     async def _begun(
         self, operation: str, exchange: Exchange[AnswerT], deadline: float, *, is_write: bool
     ) -> AnswerT:
-        """`once`, as soon as there is a connection."""
+        """`once`, as soon as there is a connection: when it is its turn."""
+        if self._rate is not None and not await self._rate.turn(deadline):
+            raise self._failed(operation, Failure.NO_TIME)
         seconds = min(self._timeout_seconds, deadline - time.time())
         if seconds <= 0:
             raise self._failed(operation, Failure.NO_TIME)

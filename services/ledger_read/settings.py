@@ -36,6 +36,8 @@ class Settings(MessagingSettings, ProviderSettings):
     mirror: bool = False
     """Transactions come from the mirror also where the provider has page numbers and totals."""
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
-    """The pause between two reads of a feed for what is new at the provider."""
+    """The pause between two reads of a feed for what is new at the provider. Each read is a request: at a provider that
+    limits these, a second is short enough.
+    """
     feed_page_size: int = Field(default=100, ge=1, le=500)
     """Entries of a feed that are taken at a time."""

@@ -53,7 +53,9 @@ class Settings(CommandSettings, ProviderSettings):
     outbox relay, and two those of the feeds.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
-    """The pause between two reads of a feed for what is new at the provider."""
+    """The pause between two reads of a feed for what is new at the provider. Each read is a request: at a provider that
+    limits these, a second is short enough.
+    """
     feed_page_size: int = Field(default=100, ge=1, le=500)
     """Entries of a feed that are taken at a time."""
     saga_step_days: int = Field(default=30, ge=1, le=3650)

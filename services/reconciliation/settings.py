@@ -34,6 +34,10 @@ class Settings(MessagingSettings, ProviderSettings):
     """Connections to providers, at most. Some are asked for each record by itself, as many at once as there are
     connections: with fewer, a page may take longer than its minute.
     """
+    provider_requests_per_second: float = Field(default=20.0, ge=5, le=1000)
+    """Requests, at most, to a provider that is asked for each record by itself. What it allows in all is shared with
+    the other services, whose wires would be turned away.
+    """
     database_connections: int = Field(default=5, ge=4, le=50)
     """Connections of each of two pools, at most (`libs.persistence.engine`). Of asyncpg's, one renews the leader's
     lease.

@@ -202,6 +202,8 @@ class Stack:
             # Runs begin soon after a test requests one, and suspects are looked at again soon.
             "BANKSIDE_RECONCILIATION_POLL_SECONDS": "0.5",
             "BANKSIDE_RECONCILIATION_GRACE_SECONDS": "0.5",
+            # The fake has no limit of requests.
+            "BANKSIDE_RECONCILIATION_PROVIDER_REQUESTS_PER_SECOND": "1000",
             **settings,
         }
         """Every BANKSIDE_ variable, as `.local/stack.env` has them."""

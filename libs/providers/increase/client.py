@@ -27,6 +27,7 @@ from libs.providers.exchanges import Exchange, Exchanges
 from libs.providers.feed_entries import describe
 from libs.providers.increase.refusals import conclusion
 from libs.providers.increase.transport import SessionTransport
+from libs.providers.request_rate import RequestRate
 from libs.providers.sessions import connections_of
 
 LOGGED_FIELDS = 5
@@ -54,6 +55,7 @@ class IncreaseClient:
         timeout_seconds: at most this long for one exchange, from when it has a connection.
         retrievals: bounds how many objects `lists.retrieve_each` reads at once, of all clients that share it; None:
             `RETRIEVED_AT_ONCE` of this client.
+        rate: of the requests of all clients that share it; None: as many as are answered.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class IncreaseClient:
         timeout_seconds: float = 5.0,
         circuit: Circuit | None = None,
         retrievals: asyncio.Semaphore | None = None,
+        rate: RequestRate | None = None,
     ) -> None:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(f"the URL of provider {name} must be absolute")
@@ -75,6 +78,7 @@ class IncreaseClient:
             timeout_seconds=timeout_seconds,
             circuit=circuit,
             connections=connections_of(session),
+            rate=rate,
         )
         self._sdk = AsyncIncrease(
             api_key=key,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from annotated_types import Ge
 from pydantic import SecretStr
 
 from libs.contracts.model import Command, Model
@@ -99,6 +100,20 @@ def test_a_batch_of_looks_ends_within_its_time_where_each_record_is_asked_for(
     requests: int,
 ) -> None:
     assert seconds_of(LOOK_AT_ONCE * requests) < STEP_SECONDS
+
+
+@pytest.mark.parametrize("requests", REQUESTS.values(), ids=REQUESTS)
+def test_at_the_lowest_rate_that_can_be_set_a_batch_of_looks_ends_within_its_time(
+    requests: int,
+) -> None:
+    [lowest] = [
+        bound.ge
+        for bound in Settings.model_fields["provider_requests_per_second"].metadata
+        if isinstance(bound, Ge)
+    ]
+
+    # Records that onboarding does not hold are asked for in each list.
+    assert 2 * LOOK_AT_ONCE * requests / float(str(lowest)) < STEP_SECONDS
 
 
 def seconds_of(requests: int) -> float:

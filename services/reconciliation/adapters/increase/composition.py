@@ -52,5 +52,6 @@ async def open_adapters(
         connections=settings.provider_connections,
         ca_file=settings.provider_ca_file,
         timeout_seconds=settings.provider_timeout_seconds,
+        requests_per_second=settings.provider_requests_per_second,
     )
     return IncreaseAdapters(clients)
