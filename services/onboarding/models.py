@@ -119,12 +119,17 @@ class AccountRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomerFile:
-    """A customer with all that belongs to it: persons in the order given, external accounts primary first."""
+    """A customer with all that belongs to it: persons in the order given, external accounts primary first.
+
+    Args:
+        refusal: the words (`Refused.words`) of the provider that would not take it, until its saga's steps are purged.
+    """
 
     customer: CustomerRecord
     persons: tuple[PersonRecord, ...]
     external_accounts: tuple[ExternalAccountRecord, ...]
     accounts: tuple[AccountRecord, ...]
+    refusal: str | None
 
     def person(self, person_id: UUID) -> PersonRecord:
         """One of its persons."""

@@ -19,6 +19,8 @@ from services.onboarding.models import (
     Verification,
 )
 
+WOULD_NOT_TAKE = "A provider would not take the customer."
+
 
 def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
     deposits = [account for account in file.accounts if account.account_group == DEPOSIT]
@@ -165,7 +167,7 @@ def _issues(file: CustomerFile) -> list[views.Issue]:
     for person in file.persons:
         issues += _issues_of(person.verification, str(person.person_id))
     if file.customer.refused_by_provider:
-        detail = "A provider would not take the customer."
+        detail = " ".join(filter(None, (WOULD_NOT_TAKE, file.refusal)))
         issues.append(views.Issue(code=PROVIDER_REFUSED, detail=detail, person_id=None))
     return issues
 

@@ -35,7 +35,7 @@ from services.onboarding.models import (
     PersonRecord,
     Verification,
 )
-from services.onboarding.repository import customers, external_accounts, persons, steps
+from services.onboarding.repository import customers, external_accounts, persons
 from services.onboarding.repository.customer_files import StoredCustomer
 from services.onboarding.repository.onboarding_commits import (
     ANNOUNCE,
@@ -73,7 +73,7 @@ class OnboardCustomerHandler:
         if file.customer.status is CustomerStatus.PENDING:
             file = await self._carry_on(saga, stored)
         if file.customer.refused_by_provider:
-            raise await _refused(saga)
+            raise _refused(file)
         return Result(data=views.onboarding_result(file))
 
     async def _carry_on(self, saga: Saga, stored: StoredCustomer) -> CustomerFile:
@@ -83,13 +83,19 @@ class OnboardCustomerHandler:
             file = await self._verify(saga, stored.file, details)
         except StepRefused as refused:
             await self._denial.deny(saga)
-            raise await _refused(saga) from refused
+            raise _refused(await self._file(saga)) from refused
         if file.customer.status is not CustomerStatus.PENDING:
             return file
         try:
             return await self._opening.open(saga, file, details)
         except OpeningRefused as refused:
-            raise await _refused(saga) from refused
+            raise _refused(await self._file(saga)) from refused
+
+    async def _file(self, saga: Saga) -> CustomerFile:
+        async with saga.drive.transaction() as connection:
+            return await self._parts.locked_file(
+                connection, saga.name.tenant, saga.name.customer_id
+            )
 
     async def _apply(self, saga: Saga, command: OnboardCustomer) -> StoredCustomer:
         """Store the application with the intent of its verification, once.
@@ -278,8 +284,8 @@ def _verify_person(number: int) -> str:
     return f"verify_person.{number}"
 
 
-async def _refused(saga: Saga) -> ProviderRefused:
-    async with saga.drive.transaction() as connection:
-        words = await steps.refusal_of_saga(connection, saga.name.tenant, saga.name.saga_id)
-    extra = {"customer_id": str(saga.name.customer_id)}
-    return ProviderRefused(REFUSED, extra=extra | ({"reason_detail": words} if words else {}))
+def _refused(file: CustomerFile) -> ProviderRefused:
+    extra = {"customer_id": str(file.customer.customer_id)}
+    if file.refusal is not None:
+        extra["reason_detail"] = file.refusal
+    return ProviderRefused(REFUSED, extra=extra)

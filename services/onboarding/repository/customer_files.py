@@ -43,7 +43,10 @@ _FILES = """
         (SELECT json_agg(json_build_object('account_id', a.account_id, 'customer_id', a.customer_id,
             'account_number', a.account_number, 'account_group', a.account_group, 'status', a.status)
             ORDER BY a.account_id)::text
-            FROM accounts a WHERE a.tenant = c.tenant AND a.customer_id = c.customer_id) AS accounts
+            FROM accounts a WHERE a.tenant = c.tenant AND a.customer_id = c.customer_id) AS accounts,
+        (SELECT s.refusal_code FROM saga_steps s WHERE c.refused_by_provider AND s.saga_id = c.saga_id
+            AND s.tenant = c.tenant AND s.state = 'refused' AND NOT s.compensation
+            ORDER BY s.recorded_at LIMIT 1) AS refusal
     FROM (SELECT * FROM unnest($1::uuid[]) AS a (customer_id) LIMIT cardinality($1)) AS asked
         JOIN customers c ON c.customer_id = asked.customer_id
     """
@@ -144,6 +147,7 @@ def _stored(row: asyncpg.Record | RowMapping) -> StoredCustomer:
             _external_account(tenant, customer_id, account) for account in external
         ),
         accounts=tuple(_accounts.decode(row["accounts"] or "[]")),
+        refusal=row["refusal"],
     )
     draft = next((a for a in external if a.external_account_id is None), None)
     return StoredCustomer(

@@ -178,17 +178,6 @@ _REFUSAL = select(_T.refusal_code).where(
     _T.tenant == bindparam("tenant"),
     or_(_T.state == "refused", _T.resolution == "refused"),
 )
-_REFUSAL_OF_SAGA = (
-    select(_T.refusal_code)
-    .where(
-        _T.saga_id == bindparam("of_saga"),
-        _T.tenant == bindparam("tenant"),
-        _T.state == "refused",
-        _T.compensation.is_(False),
-    )
-    .order_by(_T.recorded_at)
-    .limit(1)
-)
 _COMMAND_OF = (
     select(_T.command_id)
     .where(
@@ -416,13 +405,6 @@ async def refusal_of(
     """The words with which the provider, or an operator for it, refused the step; None: it is not refused."""
     step = {"of_saga": saga_id, "of_name": name, "tenant": tenant}
     words: str | None = (await connection.execute(_REFUSAL, step)).scalar_one_or_none()
-    return words
-
-
-async def refusal_of_saga(connection: AsyncConnection, tenant: str, saga_id: UUID) -> str | None:
-    """The words of the refusal that ended what the saga is for; None where there was none, or it is purged."""
-    saga = {"of_saga": saga_id, "tenant": tenant}
-    words: str | None = (await connection.execute(_REFUSAL_OF_SAGA, saga)).scalar_one_or_none()
     return words
 
 

@@ -277,7 +277,9 @@ async def test_a_refused_account_takes_everything_back_and_denies(desk: Desk) ->
         "reason_detail": "refused: The bank refuses.",
     }
     assert customer["status"] == "denied"
-    assert [issue["code"] for issue in customer["issues"]] == ["provider_refused"]
+    [issue] = customer["issues"]
+    assert issue["code"] == "provider_refused"
+    assert issue["detail"] == "A provider would not take the customer. refused: The bank refuses."
     records = await desk.truth("customers", customer["customer_id"])
     assert {(row["api"], row["status"]) for row in records} == {
         ("identity", "canceled"),
