@@ -44,10 +44,9 @@ EXPLAIN = Action(
     operation=o.EXPLAIN_DIFFERENCE,
     effect="Closes the difference with your reason, which says why both sides may differ. It is opened again when"
     " a run finds it changed; a balance, when it is off by another amount. It is not closed when a run has found it"
-    " changed since you read it. No book is changed.",
+    " otherwise than it is shown here. No book is changed.",
     done="The difference is explained.",
-    carries=("revision",),
-    hidden=("revision",),
+    seen=("revision",),
     when=_is_open,
 )
 

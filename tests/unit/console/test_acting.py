@@ -78,7 +78,7 @@ ALL = [subject for _, group in SUBJECTS for subject in group]
 DETAILS = [detail for subject in ALL for detail in subject.details]
 PATHS = {
     action.path: re.sub(r"{\w+}", WIRE_ID, action.path.replace("{service}", "payments"))
-    + f"?service=payments&queue=payments.commands&customer_id={CUSTOMER_ID}&position=1&revision=1"
+    + f"?service=payments&queue=payments.commands&customer_id={CUSTOMER_ID}&position=1"
     for subject in ALL
     for action in subject.actions()
 }
@@ -87,7 +87,7 @@ OF_ITEMS = [
 ]
 
 
-async def test_a_difference_is_explained_as_it_was_when_its_page_was_read() -> None:
+async def test_a_difference_is_explained_as_the_page_of_the_form_shows_it() -> None:
     difference = OperatorDifference(
         difference_id=WIRE_ID,
         comparison="balances",
@@ -104,21 +104,30 @@ async def test_a_difference_is_explained_as_it_was_when_its_page_was_read() -> N
         closed_by=None,
         revision=2,
     )
-    changed = difference.model_copy(update={"revision": 3})
+    changed = difference.model_copy(update={"revision": 3, "theirs": {"total": Decimal("3.75")}})
     double = gateway()
     double.answer(GET_DIFFERENCE, difference)
-    double.answer(EXPLAIN_DIFFERENCE, InvalidState("The difference has changed."))
+    double.answer(EXPLAIN_DIFFERENCE, InvalidState("It has revision 3 now: read it again."))
     async with console(double) as browser:
         page = await browser.get(f"/differences/{WIRE_ID}")
         [link] = re.findall(r'href="(/differences/[^"]+/explain[^"]*)"', page.text)
+        form = await browser.get(link)
         double.answer(GET_DIFFERENCE, changed)
-        form = await browser.get(html.unescape(link))
-        answer = await browser.post(html.unescape(link), {"revision": "3", "reason": "Known."})
+        refused = await browser.post(link, hidden_of(form) | {"reason": "Known."})
+        double.answer(EXPLAIN_DIFFERENCE, changed)
+        explained = await browser.post(link, hidden_of(refused) | {"reason": "Known."})
 
-    assert 'name="revision"' not in form.text
-    assert [asked.revision for asked in double.commands(EXPLAIN_DIFFERENCE)] == [2]
-    assert answer.status == 409
-    assert "The difference has changed." in answer.text
+    assert refused.status == 409
+    assert "It has revision 3 now" in refused.text
+    assert "3.75" in refused.text
+    assert explained.status == 303
+    assert [asked.revision for asked in double.commands(EXPLAIN_DIFFERENCE)] == [2, 3]
+
+
+def hidden_of(page: Answer) -> dict[str, str]:
+    """What the form of a page sends besides what is typed."""
+    form = page.text.partition('<form class="act"')[2].partition("</form>")[0]
+    return dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', form))
 
 
 async def test_what_a_role_may_not_do_is_not_shown_and_not_done() -> None:
