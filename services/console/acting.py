@@ -115,21 +115,22 @@ class Actions:
         """What the action is about; else why it cannot be shown, unless the role may not see it.
 
         Raises:
-            NotFound, HTTPNotFound: there is no such item, and nothing was done with it by this request.
+            NotFound, HTTPNotFound, SessionEnded: of the item, or of the session that ended. Not once the form was sent:
+                what came of it is said.
         """
         if detail is None or not may(visit.role, detail.operation):
             return None, None
         try:
             return await item_of(detail, request, visit.operators), None
-        except SessionEnded:
-            raise
-        except (NotFound, web.HTTPNotFound):
+        except web.HTTPNotFound:
             if request.method in SAFE_METHODS:
                 raise
             return None, sentence(NotFound())
         except web.HTTPServiceUnavailable as error:
             return None, error.text
         except BanksideError as error:
+            if request.method in SAFE_METHODS and isinstance(error, NotFound | SessionEnded):
+                raise
             return None, sentence(error)
 
     async def _do(self, request: web.Request, action: Action) -> web.StreamResponse:

@@ -28,6 +28,7 @@ from services.console.sessions import (
     ENROL,
     LOG_IN,
     LOG_OUT,
+    NOT_DONE,
     OF_ANOTHER_SESSION,
     Sessions,
     own_path,
@@ -43,6 +44,7 @@ _URI = "otpauth://totp/"
 _LONGEST_URI = 500
 """Of an authenticator; a QR code has place for four bytes of each character."""
 _ENDS_BY_ITSELF = "The gateway ends the session by itself when its idle time is over."
+_ENDED = "Your session ended, and nothing was done. After the log-in the form is shown anew."
 _OF_ANOTHER_PAGE = "The form is not of this page any more: try again."
 
 
@@ -77,7 +79,11 @@ class LoggingIn:
         router.add_post(LOG_OUT, self._log_out)
 
     async def _form(self, request: web.Request) -> web.Response:
-        return self._login_page(request, next_path=own_path(request.query.get("next", "/")))
+        return self._login_page(
+            request,
+            next_path=own_path(request.query.get("next", "/")),
+            failure=_ENDED if NOT_DONE in request.query else None,
+        )
 
     def _login_page(
         self,

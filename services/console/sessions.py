@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -35,6 +35,8 @@ ENROL = "/login/enrol"
 LOG_OUT = "/logout"
 CSV = ".csv"
 """How the paths of exports end."""
+NOT_DONE = "not_done"
+"""In the query of the log-in: a form was sent without a session."""
 OPEN = (LOG_IN, LOG_OUT, "/static/")
 """Where paths begin that need no session; those that change something check their forms themselves."""
 CACHED = 1024
@@ -177,13 +179,13 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
 
 
 def to_log_in(request: web.Request) -> web.Response:
-    """The way back to this page leads over the log-in."""
-    path = LOG_IN
-    if request.method in SAFE_METHODS and request.path != "/":
-        path += f"?next={quote(own_path(request.path_qs), safe='')}"
+    """The way back to this page leads over the log-in, which says of a form that nothing was done."""
     if "HX-Request" in request.headers:
         return web.Response(status=204, headers={"HX-Redirect": LOG_IN})
-    return see_other(path)
+    query = {} if request.path == "/" else {"next": own_path(request.path_qs)}
+    if request.method not in SAFE_METHODS:
+        query[NOT_DONE] = "yes"
+    return see_other(f"{LOG_IN}?{urlencode(query)}" if query else LOG_IN)
 
 
 def see_other(path: str) -> web.Response:

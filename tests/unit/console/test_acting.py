@@ -15,6 +15,7 @@ from libs.contracts.errors import (
     NotFound,
     OutcomePending,
     ProviderTimeout,
+    SessionEnded,
     Unavailable,
 )
 from libs.contracts.operating.commands import GET_COMMAND, LIST_COMMANDS, RETRY_COMMAND
@@ -550,16 +551,22 @@ async def test_what_cannot_be_undone_is_not_decided_on_unseen(
     assert ('id="do"' in page.text) is is_offered
 
 
-async def test_what_became_of_a_decision_is_said_also_where_its_item_is_gone() -> None:
+@pytest.mark.parametrize(
+    ("gone", "said"),
+    [(NotFound(), "There is nothing of this name"), (SessionEnded(), "no such session")],
+)
+async def test_what_became_of_a_decision_is_said_also_where_its_item_or_the_session_is_gone(
+    gone: Exception, said: str
+) -> None:
     double = gateway()
-    double.answer(GET_WIRE, NotFound())
+    double.answer(GET_WIRE, gone)
     double.answer(RESOLVE_WIRE, InvalidState("The wire is final."))
     async with console(double) as browser:
         answer = await browser.post(RESOLVE, {"decision": "ask", "reason": "Why."})
 
     assert answer.status == 409
     assert "The wire is final." in answer.text
-    assert "There is nothing of this name" in answer.text
+    assert said in answer.text
 
 
 async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:

@@ -17,6 +17,7 @@ from libs.contracts.operating.sessions import (
     SessionView,
 )
 from libs.contracts.operating.wires import GET_WIRE, LIST_WIRES, RESOLVE_WIRE
+from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 from services.console.assets import Assets
 from services.console.security import csrf_token
@@ -130,6 +131,23 @@ async def test_a_session_that_ends_between_two_questions_leads_to_the_log_in() -
 
     assert page.location == "/login?next=%2Fwires"
     assert export.location == "/login?next=%2Fwires%3Ftenant%3Dacme"
+
+
+@pytest.mark.parametrize("ends_at", [GET_SESSION, RESOLVE_WIRE])
+async def test_a_form_of_a_session_that_ended_does_nothing_and_its_page_is_next_after_the_log_in(
+    ends_at: Operation,
+) -> None:
+    path = f"/wires/{WIRE_ID}/resolve?tenant=acme"
+    double = gateway()
+    double.answer(ends_at, SessionEnded())
+    async with console(double) as browser:
+        answer = await browser.post(path, RESOLVING)
+        door = await browser.get(answer.location or "")
+
+    assert answer.status == 303
+    assert "__Host-bankside-session" not in browser.cookies
+    assert "Your session ended, and nothing was done." in door.text
+    assert f'name="next" value="{path}"' in door.text
 
 
 @pytest.mark.parametrize(
