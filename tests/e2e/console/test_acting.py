@@ -165,6 +165,30 @@ async def test_a_key_is_rotated_once_and_its_new_secret_shown_once(admin: Seat, 
     assert entry["reason"] == "It was in a chat."
 
 
+async def test_one_press_does_nothing_once_more_after_the_browser_went_back(
+    admin: Seat, live: Live
+) -> None:
+    """Of a key a second rotation would end the secret that programs sign with."""
+    made = await live.stack.new_key("partner", "--tenant", "rotated-back")
+    key, reason = made.subscription_key, admin.page.get_by_label("Reason")
+    await admin.opened(f"/keys/{key}/rotate")
+    await reason.fill("It was in a chat.")
+    await admin.page.locator("#do").click()
+    secret = await admin.fact("Secret")
+
+    await admin.page.go_back()
+    left = await reason.input_value()
+    await admin.page.locator("#do").click()
+
+    assert left == ""
+    assert await reason.evaluate("field => field.validity.valueMissing")
+    for signed_with in (secret, made.secret):
+        answer = await live.api(Key(key, signed_with, made.tenant)).get(
+            "/partner/reseller/accounts"
+        )
+        assert answer.status == 200
+
+
 async def test_a_difference_is_found_and_explained(admin: Seat, live: Live) -> None:
     customer_id = (await live.onboarded())["business"]["customer_id"]
     opened = await live.bank.simulate(
