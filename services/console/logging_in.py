@@ -19,7 +19,7 @@ from libs.contracts.operating import sessions as s
 from libs.runtime.addresses import Network, address_of, counted_as
 from services.console.attempts import Attempts
 from services.console.cookies import Cookies, new_visitor
-from services.console.failures import sentence
+from services.console.failures import sentence, wrong_values
 from services.console.forms import WrongValues, command_of
 from services.console.gateway import Gateway, OperatorApi
 from services.console.rendering import Renderer
@@ -186,6 +186,9 @@ class LoggingIn:
                 )
         except SessionEnded:
             return self._ended()
+        except Invalid as invalid:
+            failure = str(wrong_values(s.Enrol, invalid))
+            return self._enrolment(request, failure=failure, status=invalid.status)
         except BanksideError as error:
             return self._enrolment(request, failure=sentence(error), status=error.status)
         return self._enrolment(request, uri=answer.otpauth_uri)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from libs.contracts.errors import (
+    Invalid,
     LoginRefused,
     RateLimited,
     SessionEnded,
@@ -152,6 +153,20 @@ async def test_a_password_of_another_length_is_refused_in_a_sentence_and_cut_by_
     assert answer.status == 422
     assert "12 to 128 characters" in answer.text
     assert double.commands(s.ENROL) == []
+
+
+async def test_the_rule_by_which_the_gateway_refuses_a_password_is_said() -> None:
+    double = GatewayDouble(enrolment_needed=True)
+    rule = "not the one-time password again"
+    place = {"loc": ["body", "password"], "msg": rule, "type": "value_error"}
+    double.answer(s.ENROL, Invalid([place]))
+    async with console(double) as browser:
+        form = {"password": "0ne-time-password", "again": "0ne-time-password"}
+        answer = await browser.post("/login/enrol", form)
+
+    assert answer.status == 422
+    assert "Password: Not the one-time password again." in answer.text
+    assert "0ne-time-password" not in answer.text
 
 
 async def test_an_address_of_an_authenticator_that_fits_no_code_is_not_taken() -> None:
