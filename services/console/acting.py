@@ -138,7 +138,9 @@ class Actions:
         typed = await form_of(request)
         fixed = _fixed(request, action)
         try:
-            command = command_of(action.operation.command, typed | fixed)
+            command = command_of(
+                action.operation.command, typed | fixed | {REASON: _one_line(typed.get(REASON, ""))}
+            )
             with self._sent.once(typed):
                 answer = await visit.operators.ask(action.operation, command)
         except SentAlready:
@@ -204,6 +206,11 @@ class Actions:
             n: t for n, t in request.query.items() if n in detail.operation.command.model_fields
         }
         return f"{path}?{urlencode(query)}" if query else path
+
+
+def _one_line(reason: str) -> str:
+    """The field of a reason has lines; the audit keeps text without control characters."""
+    return " ".join(line.strip() for line in reason.splitlines() if line.strip())
 
 
 def _cells(answer: Any, names: Iterable[str]) -> list[tuple[str, Cell]]:

@@ -324,6 +324,20 @@ async def test_a_form_cannot_name_another_thing_than_its_page() -> None:
     assert [command.transaction_id for command in double.commands(RESOLVE_WIRE)] == [WIRE_ID]
 
 
+async def test_the_lines_of_a_reason_are_kept_as_one() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        form = {"decision": "ask", "reason": "They were asked.\r\n\r\n  No answer. "}
+        done = await browser.post(RESOLVE, form)
+        form["reason"] = "A\x07bell."
+        refused = await browser.post(RESOLVE, form)
+
+    assert (done.status, refused.status) == (303, 422)
+    assert [command.reason for command in double.commands(RESOLVE_WIRE)] == [
+        "They were asked. No answer."
+    ]
+
+
 async def test_without_a_reason_nothing_is_done() -> None:
     double = gateway()
     async with console(double) as browser:
