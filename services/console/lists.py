@@ -169,14 +169,16 @@ class Lists:
 
     async def _exported(self, request: web.Request, page: ListPage) -> web.StreamResponse:
         visit = visit_of(request)
-        typed = {**page.unless_chosen, **request.query, **request.match_info}
+        typed = {**request.query, **request.match_info}
         if "limit" in page.operation.command.model_fields:
             typed["limit"] = CSV_PAGE
         response: web.StreamResponse | None = None
         written = 0
         for number in itertools.count(1):
             try:
-                command = command_of(page.operation.command, _given(typed))
+                command = command_of(
+                    page.operation.command, {**page.unless_chosen, **_given(typed)}
+                )
             except WrongValues as wrong:
                 if response is not None:
                     raise

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import ClientPayloadError
 
 from libs.contracts.errors import ProviderTimeout, SessionEnded
+from libs.contracts.operating.audit import LIST_AUDIT
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.wires import LIST_WIRES
 from tests.unit.console.browser import console
@@ -33,6 +34,17 @@ async def test_csv_has_all_pages_and_no_formulas() -> None:
         ("acme", 200, None),
         ("acme", 200, NEXT),
     ]
+
+
+async def test_an_export_takes_an_empty_filter_as_its_page_does() -> None:
+    double = gateway()
+    double.answer(LIST_AUDIT, Listed(items=[]))
+    async with console(double) as browser:
+        answers = [await browser.get(f"/audit{end}?service=&actor=x") for end in ("", ".csv")]
+
+    assert [answer.status for answer in answers] == [200, 200]
+    page, export = double.commands(LIST_AUDIT)
+    assert page.service == export.service
 
 
 async def test_csv_is_bounded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
