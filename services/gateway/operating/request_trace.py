@@ -9,8 +9,10 @@ from libs.contracts.operating.requests import StepKind, TraceStep
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.queries import QueryHandler
-from services.gateway.operating.asking import ASK_SECONDS, Services
+from services.gateway.operating.asking import Services
 
+TRACE_SECONDS = 9.0
+"""For both questions: a console waits 10 s for the answer, which names the services that do not answer."""
 DELIVERING = "webhook_dispatcher"
 """It is asked last: for the events of what the others have found as well."""
 RECORDING = {name: row for name, row in contract.STEPS_OF.items() if name != DELIVERING}
@@ -29,13 +31,14 @@ class RequestTraces:
         self, principal: Principal, command: contract.TraceRequest, deadline: float
     ) -> Result:
         request_id = command.request_id
+        deadline = min(deadline, time.time() + TRACE_SECONDS)
         recorded = await self._services.ask_each(
             RECORDING,
             principal,
             contract.FindSteps(request_id=request_id),
             deadline,
             # What is left is for the service that is asked afterwards.
-            seconds=min(ASK_SECONDS, (deadline - time.time()) / 2),
+            seconds=(deadline - time.time()) / 2,
         )
         made = [each for found in recorded.by_service.values() for each in found.resource_ids]
         resource_ids = [*dict.fromkeys(made)]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from libs.contracts.errors import Unavailable
+import pytest
+
+from libs.contracts.errors import ProviderTimeout, Unavailable
 from libs.contracts.model import Command
 from libs.contracts.operating.requests import (
     NOTHING_RECORDED,
@@ -22,10 +25,15 @@ from libs.contracts.operating.requests import (
 from libs.contracts.operation import Operation
 from libs.contracts.principal import SERVICE, Principal
 from libs.contracts.result import Result
+from services.console.settings import Settings as ConsoleSettings
+from services.gateway.operating import asking, request_trace
 from services.gateway.operating.asking import Services
 from services.gateway.operating.request_trace import RequestTraces
+from services.gateway.settings import Settings as GatewaySettings
 from tests.support.pace import pace
 
+ANSWER_SECONDS: float = ConsoleSettings.model_fields["answer_seconds"].default
+LISTENER_SECONDS: float = GatewaySettings.model_fields["deadline_seconds"].default
 BEGINNING = datetime(2026, 11, 23, tzinfo=UTC)
 
 
@@ -34,10 +42,25 @@ def step(second: int, service: str, kind: StepKind, **values: Any) -> TraceStep:
     return TraceStep(at=at, service=service, kind=kind, what="test", **values)
 
 
-class Sender:
-    """Services that have what the test says, and nothing otherwise."""
+@dataclass
+class Clock:
+    """The time of what asks services. It goes on where one of them lets its caller wait."""
 
-    def __init__(self, **found: FoundSteps | Exception) -> None:
+    now: float = field(default_factory=time.time)
+
+    def time(self) -> float:
+        return self.now
+
+
+class Sender:
+    """Services that have what the test says, and nothing otherwise.
+
+    Args:
+        clock: goes on to the deadline of a question that is answered with ProviderTimeout.
+    """
+
+    def __init__(self, clock: Clock | None = None, **found: FoundSteps | Exception) -> None:
+        self.clock = clock or Clock()
         self.found = found
         self.asked: dict[str, FindSteps] = {}
         self.deadlines: dict[str, float] = {}
@@ -49,6 +72,8 @@ class Sender:
         self.deadlines[operation.service] = deadline
         self.asked[operation.service] = command
         answer = self.found.get(operation.service, FoundSteps(steps=[]))
+        if isinstance(answer, ProviderTimeout):
+            self.clock.now = deadline
         if isinstance(answer, Exception):
             raise answer
         return {"data": answer.model_dump(mode="json")}
@@ -58,10 +83,11 @@ async def of_the_gateway(*_: object) -> Result:
     return Result(FoundSteps(steps=[]))
 
 
-async def traced(sender: Sender) -> RequestTrace:
+async def traced(sender: Sender, deadline: float | None = None) -> RequestTrace:
     services = Services(sender, {STEPS_OF["gateway"].name: of_the_gateway})
     handler = RequestTraces(services).by_operation()[TRACE_REQUEST.name]
-    result = await handler(SERVICE, TraceRequest(request_id="req-1"), time.time() + 5 * pace())
+    deadline = deadline or time.time() + 5 * pace()
+    result = await handler(SERVICE, TraceRequest(request_id="req-1"), deadline)
     assert isinstance(result.data, RequestTrace)
     return result.data
 
@@ -92,6 +118,28 @@ async def test_the_service_that_is_asked_last_has_time_after_the_others() -> Non
 
     last = sender.deadlines.pop("webhook_dispatcher")
     assert max(sender.deadlines.values()) < last
+
+
+async def test_services_that_let_their_caller_wait_are_named_while_a_console_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    begun = clock.now
+    monkeypatch.setattr(request_trace, "time", clock)
+    monkeypatch.setattr(asking, "time", clock)
+    shown = step(0, "payments", StepKind.COMMAND)
+    sender = Sender(
+        clock,
+        payments=FoundSteps(steps=[shown]),
+        onboarding=ProviderTimeout(),
+        webhook_dispatcher=ProviderTimeout(),
+    )
+
+    found = await traced(sender, begun + LISTENER_SECONDS)
+
+    assert found.steps == [shown]
+    assert found.unreachable == ["onboarding", "webhook_dispatcher"]
+    assert clock.now - begun < ANSWER_SECONDS
 
 
 async def test_an_event_that_arrived_meanwhile_is_there_once() -> None:
