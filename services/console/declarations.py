@@ -63,7 +63,7 @@ class Action:
         called: what the item calls fields of the command, where it calls them otherwise.
         seen: further fields of the command whose values are those that its page shows of the item; without the item
             there is nothing to decide on.
-        effect: what it will do, in one or two sentences.
+        effect: what it will do, in a few sentences, also with each checkbox of its form.
         done: what the next page says.
         done_by: what it says of this command instead, where it depends on the command; else nothing.
         when: whether it is offered for this item.

@@ -15,7 +15,10 @@ REPLAY = Action(
     operation=o.REPLAY_DEAD_LETTER,
     carries=_OF,
     called=_CALLED,
-    effect="Has the service that owns the queue accept the message anew, as if it came now. It leaves the dead queue.",
+    effect="Has the service that owns the queue accept the message anew, as if it came now. It leaves the dead queue. A"
+    " command that was sent more than 24 hours ago stays: if it was carried out, that is forgotten by now, but for"
+    " wires, and `Apply again` carries it out once more. Find out first whether it has had its effect, and whether its"
+    " caller has sent it again.",
     done="The dead letter is replayed.",
     then="/dead-letters",
 )

@@ -35,7 +35,8 @@ RECONCILE = Action(
     title="Reconcile now",
     path="/reconciliation/start",
     operation=o.START_RECONCILIATION,
-    effect="Compares all books once more from fresh data. It changes none of them.",
+    effect="Compares all books once more from fresh data. It changes none of them. `Read postings again`, after the"
+    " provider was restored, forgets the sums of postings and of deposit loads, and reads all from the first one on.",
     done="A run is requested.",
 )
 EXPLAIN = Action(

@@ -31,7 +31,9 @@ RESTART = Action(
     path="/feeds/{feed}/restart",
     operation=o.RESTART_FEED,
     carries=("service",),
-    effect="Reads the feed again from the provider's first entry.",
+    effect="Reads the feed again from the provider's first entry, and passes by the last 10,000 entries that were"
+    " applied. A feed that had more is refused: `Apply again` applies its older entries a second time, so that"
+    " subscribers get events of ledger_read again, under new ids, and payments keeps its contradictions again.",
     done="The feed is read from its first entry.",
     when=_stands_still,
     danger=True,

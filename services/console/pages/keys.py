@@ -53,7 +53,8 @@ NETWORKS = Action(
     title="Change networks",
     path="/keys/{subscription_key}/networks",
     operation=o.CHANGE_NETWORKS,
-    effect="Changes where requests of the key may come from, such as 203.0.113.0/24. Without any, from everywhere.",
+    effect="Changes where requests of the key may come from, such as 203.0.113.0/24. `Anywhere`, which stands"
+    " alone, ends all limits.",
     done="The networks are changed.",
     when=_is_active,
 )

@@ -14,7 +14,8 @@ CREATE = Action(
     title="Create operator",
     path="/operators/create",
     operation=o.CREATE_OPERATOR,
-    effect="Makes an operator with a signing key, and with a one-time password who may log in. Both are shown once.",
+    effect="Makes an operator with a signing key; with `Login` one who may log in here, too, at first with a one-time"
+    " password. Both are shown once.",
     done="The operator is created.",
     shown=("name", "role", "subscription_key", "secret", "one_time_password"),
     lost="Without the answer the secret and the one-time password of a new operator are lost, and the name is taken. If"

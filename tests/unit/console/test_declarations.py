@@ -10,7 +10,7 @@ from libs.contracts.model import Model
 from libs.contracts.operating.overview import WaitingKind
 from services.console.application import SUBJECTS
 from services.console.declarations import Action, DetailPage, ListPage, Subject, places_of
-from services.console.forms import REASON, command_of, filters_of
+from services.console.forms import REASON, Widget, command_of, fields_of, filters_of
 from services.console.pages import audit
 from services.console.pages.overview import WORDS
 from tests.support.with_each import with_each
@@ -80,6 +80,14 @@ def test_an_action_fits_its_operation(action: Action) -> None:
     assert [name for name in (*action.shown, *action.progress) if not has(reply, name)] == []
     assert bool(action.unfinished) == has(reply, "next")
     assert {*places_of(action.back)} <= {*places_of(action.path)}
+
+
+@with_each(ACTIONS, lambda action: action.path)
+def test_an_action_says_what_each_checkbox_of_its_form_will_do(action: Action) -> None:
+    fields = fields_of(action.operation.command, {*action.fixed, *action.seen, *action.hidden})
+
+    flags = [each.label for each in fields if each.widget is Widget.FLAG]
+    assert [label for label in flags if f"`{label}`" not in action.effect] == []
 
 
 @with_each(ACTIONS, lambda action: action.path)
