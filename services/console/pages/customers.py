@@ -10,6 +10,7 @@ from services.console.pages import wire_policies, wires
 from services.console.values import CUSTOMERS, NO_LINKS, Links
 
 ONE = f"{CUSTOMERS}/{{customer_id}}"
+ONE_STEP = "/saga-steps/{saga_id}/{step}"
 
 LIST = ListPage(
     path=CUSTOMERS,
@@ -54,7 +55,7 @@ def _links(shown: Any) -> Links:
 
 RESOLVE_STEP = Action(
     title="Resolve step",
-    path="/saga-steps/{saga_id}/{step}/resolve",
+    path=f"{ONE_STEP}/resolve",
     operation=saga_steps.RESOLVE_STEP,
     finds=("customer_id",),
     effect="Says what became of a write at a provider whose answer never came. `absent`: the provider has nothing of"
@@ -67,7 +68,7 @@ RESOLVE_STEP = Action(
 )
 SETTLE_STEP = Action(
     title="Settle step",
-    path="/saga-steps/{saga_id}/{step}/settle",
+    path=f"{ONE_STEP}/settle",
     operation=saga_steps.SETTLE_STEP,
     finds=("customer_id",),
     effect="Says that a refused compensation was seen to at the provider. It is not shown as waiting any more; nothing"
@@ -98,9 +99,13 @@ DETAIL = DetailPage(
             "step",
             "state",
             "outcome_unknown",
+            "compensation",
+            "settled_at",
             "resolution",
+            "resolved_by",
             "operation",
             "refusal_reason",
+            "refusal_code",
             "command.last_error",
             "intended_at",
             "first_sent_at",
@@ -121,8 +126,8 @@ STEPS = ListPage(
     about="Writes at providers that wait for a person: of unknown outcome, or refused compensations.",
     operation=saga_steps.LIST_STEPS,
     columns=(
-        "customer_id",
         "step",
+        "customer_id",
         "state",
         "outcome_unknown",
         "operation",
@@ -132,7 +137,7 @@ STEPS = ListPage(
         "last_asked_at",
         "recorded_at",
     ),
-    one=ONE,
+    one=f"{ONE_STEP}?customer_id={{customer_id}}",
     sorted_by="first_sent_at",
     sorted_when={f"kind={saga_steps.StepKind.REFUSED.value}": "recorded_at"},
     unless_chosen={"kind": saga_steps.StepKind.UNKNOWN.value},
@@ -140,7 +145,7 @@ STEPS = ListPage(
 )
 
 STEP = DetailPage(
-    path="/saga-steps/{saga_id}/{step}",
+    path=ONE_STEP,
     title="Step",
     operation=o.GET_CUSTOMER,
     name="step",

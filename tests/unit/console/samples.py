@@ -104,8 +104,10 @@ def saga_step() -> SagaStep:
 
 
 def customer_with(*steps: SagaStep) -> OperatorCustomer:
-    values: dict[str, Any] = {"customer_id": CUSTOMER_ID, "steps": [*steps]}
-    return OperatorCustomer.model_construct(**values)
+    values: dict[str, Any] = dict.fromkeys(OperatorCustomer.model_fields)
+    return OperatorCustomer.model_construct(
+        **values | {"customer_id": CUSTOMER_ID, "steps": [*steps]}
+    )
 
 
 def _wire_values() -> dict[str, Any]:

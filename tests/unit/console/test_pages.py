@@ -16,7 +16,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
-from libs.contracts.operating.customers import LIST_CUSTOMERS
+from libs.contracts.operating.customers import GET_CUSTOMER, LIST_CUSTOMERS
 from libs.contracts.operating.dead_letters import (
     GET_DEAD_LETTERS,
     DeadLetterWithBody,
@@ -35,9 +35,11 @@ from libs.contracts.operating.feeds import (
     GatheredFeeds,
 )
 from libs.contracts.operating.pages import Listed, Order
+from libs.contracts.operating.saga_steps import LIST_STEPS
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
 from libs.contracts.operating.services import Gathered
 from libs.contracts.operating.webhooks import LIST_EVENTS, OperatorEvent
+from libs.contracts.operating.wire_policies import LIST_WIRE_POLICIES
 from libs.contracts.operating.wires import (
     GET_WIRE,
     LIST_WIRES,
@@ -55,7 +57,9 @@ from tests.unit.console.samples import (
     WIRE_ID,
     command,
     customer,
+    customer_with,
     gateway,
+    saga_step,
     wire,
     wire_detail,
 )
@@ -218,6 +222,29 @@ async def test_the_reason_of_a_wire_differs_when_the_banks_words_are_not_those_t
         answer = await browser.get(f"/wires/{WIRE_ID}")
 
     assert answer.text.count('class="differs"') == int(differs)
+
+
+async def test_the_pages_of_a_step_and_of_its_customer_tell_a_compensation_and_what_became_of_it() -> (
+    None
+):
+    step = saga_step().model_copy(
+        update={"compensation": True, "state": "refused", "settled_at": AT}
+        | {"outcome_unknown": False, "refusal_code": "entity_locked", "resolved_by": "operator:eve"}
+    )
+    double = gateway()
+    double.answer(LIST_STEPS, Listed(items=[step]))
+    double.answer(GET_CUSTOMER, customer_with(step))
+    double.answer(LIST_WIRE_POLICIES, Listed(items=[]))
+    async with console(double) as browser:
+        listed = await browser.get("/saga-steps?kind=refused")
+        [link] = re.findall(r'href="(/saga-steps/[^"]+)"', listed.text)
+        own = await browser.get(html.unescape(link))
+        of_customer = await browser.get(f"/customers/{CUSTOMER_ID}")
+
+    assert f'href="/customers/{CUSTOMER_ID}"' in listed.text
+    for page in (own, of_customer):
+        facts = ["Compensation", "Settled", "Refusal code", "entity_locked", "operator:eve"]
+        assert [fact for fact in facts if fact not in page.text] == []
 
 
 async def test_what_is_not_there_is_a_page_that_says_so() -> None:
