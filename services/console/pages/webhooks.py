@@ -31,6 +31,7 @@ RECOVER = Action(
     operation=o.RECOVER,
     effect="Delivers every event that failed or was held in this time once more. Times are such as 2026-01-31T08:00Z.",
     done="The recovery is scheduled.",
+    when=_is_active,
     unfinished="There was more than one request has time for. What was found is on its way: go on with the rest.",
     progress=("scheduled",),
     hidden=("after",),
@@ -48,7 +49,8 @@ RESEND = Action(
     title="Resend",
     path=f"{ONE_DELIVERY}/resend",
     operation=o.RESEND,
-    effect="Delivers the event to this subscription once more, at once.",
+    effect="Delivers the event to this subscription once more, at once. It is refused while the subscription is not"
+    " active, which its subscriber alone can change.",
     done="The delivery is scheduled.",
 )
 

@@ -48,8 +48,10 @@ from libs.contracts.operating.saga_steps import LIST_STEPS
 from libs.contracts.operating.services import Gathered
 from libs.contracts.operating.webhooks import (
     GET_SUBSCRIPTION,
+    LIST_DELIVERIES,
     RECOVER,
     OperatorRecovery,
+    OperatorSubscriptionDetail,
 )
 from libs.contracts.operating.wires import (
     GET_WIRE,
@@ -59,6 +61,7 @@ from libs.contracts.operating.wires import (
 )
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
+from libs.contracts.webhook_views import SubscriptionStatus
 from libs.contracts.wires import WireState
 from services.console.application import SUBJECTS
 from tests.unit.console.browser import Answer, console
@@ -454,6 +457,22 @@ async def test_a_form_that_was_not_refused_is_carried_out_once(answer: Any, aske
 def form_number_of(page: Answer) -> str:
     [number] = re.findall(r'name="form" value="([\w-]+)"', page.text)
     return str(number)
+
+
+@pytest.mark.parametrize("status", SubscriptionStatus)
+async def test_a_recovery_is_offered_for_a_subscription_that_is_active(
+    status: SubscriptionStatus,
+) -> None:
+    """That of any other is refused."""
+    values: dict[str, Any] = dict.fromkeys(OperatorSubscriptionDetail.model_fields)
+    values |= {"subscription_id": CUSTOMER_ID, "status": status}
+    double = gateway()
+    double.answer(GET_SUBSCRIPTION, OperatorSubscriptionDetail.model_construct(**values))
+    double.answer(LIST_DELIVERIES, Listed(items=[]))
+    async with console(double) as browser:
+        page = await browser.get(f"/subscriptions/{CUSTOMER_ID}")
+
+    assert ("/recover" in page.text) is (status is SubscriptionStatus.ACTIVE)
 
 
 async def test_a_form_goes_on_with_what_one_request_had_no_time_for() -> None:
