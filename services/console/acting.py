@@ -85,8 +85,12 @@ class Actions:
             is_over = True
         seen = {name: plain(read(item, name)) for name in action.seen}
         sections = (
-            sections_of(detail, item, visit.role)
-            if action.danger and detail is not None and item is not None
+            [
+                section
+                for section in sections_of(detail, item, visit.role)
+                if action.danger or section.id in action.parts
+            ]
+            if detail is not None and item is not None
             else []
         )
         fields = fields_of(action.operation.command, {*fixed, *action.seen, *action.hidden, REASON})

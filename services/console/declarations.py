@@ -68,6 +68,7 @@ class Action:
         done_by: what it says of this command instead, where it depends on the command; else nothing.
         when: whether it is offered for this item.
         danger: it cannot be undone. The form is offered only where its page can show the item.
+        parts: what its page shows of the item's parts, for what is typed of them; where it cannot be undone, all.
         needs_item: the form is offered only where its page can show the item, though it is no danger.
         then: where it goes on; empty for the page of the item, or the list.
         shown: the fields of the answer that are shown, once, in place of going on.
@@ -91,6 +92,7 @@ class Action:
     done_by: Callable[[Any], str] = nothing
     when: Callable[[Any], bool] = always
     danger: bool = False
+    parts: tuple[str, ...] = ()
     needs_item: bool = False
     then: str = ""
     shown: tuple[str, ...] = ()

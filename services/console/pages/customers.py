@@ -84,6 +84,7 @@ REVEAL = Action(
     effect="Shows one sensitive value in full, once. That you have seen it stands in the audit. `tin` and"
     " `date_of_birth` are a person's, the account numbers an account's: name it by its id.",
     done="The value was revealed, and that is in the audit.",
+    parts=("persons", "accounts", "external_bank_accounts"),
     shown=("field", "value"),
 )
 

@@ -19,7 +19,7 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.operating.commands import GET_COMMAND, LIST_COMMANDS, RETRY_COMMAND
-from libs.contracts.operating.customers import GET_CUSTOMER
+from libs.contracts.operating.customers import GET_CUSTOMER, OperatorPerson
 from libs.contracts.operating.differences import (
     EXPLAIN_DIFFERENCE,
     GET_DIFFERENCE,
@@ -473,6 +473,20 @@ async def test_a_recovery_is_offered_for_a_subscription_that_is_active(
         page = await browser.get(f"/subscriptions/{CUSTOMER_ID}")
 
     assert ("/recover" in page.text) is (status is SubscriptionStatus.ACTIVE)
+
+
+async def test_the_page_of_a_reveal_shows_whose_values_there_are() -> None:
+    person: dict[str, Any] = dict.fromkeys(OperatorPerson.model_fields)
+    person |= {"customer_id": WIRE_ID, "first_name": "Ada"}
+    persons = [OperatorPerson.model_construct(**person)]
+    double = gateway(Role.ADMIN)
+    double.answer(GET_CUSTOMER, customer_with(saga_step()).model_copy(update={"persons": persons}))
+    async with console(double) as browser:
+        page = await browser.get(f"/customers/{CUSTOMER_ID}/reveal")
+
+    assert re.search(rf'data-label="Person"[^>]*><a [^>]*title="{WIRE_ID}"', page.text)
+    assert "Ada" in page.text
+    assert "core_customer" not in page.text
 
 
 async def test_a_form_goes_on_with_what_one_request_had_no_time_for() -> None:
