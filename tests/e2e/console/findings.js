@@ -3,12 +3,12 @@
   const found = [];
   const seen = (element) => element.getClientRects().length > 0;
   const named = (element) =>
-    (element.labels && [...element.labels].some((label) => label.textContent.trim())) ||
+    (element.labels && [...element.labels].some((label) => seen(label) && label.textContent.trim())) ||
     element.getAttribute("aria-label") ||
     element.getAttribute("aria-labelledby");
 
   for (const control of document.querySelectorAll("input:not([type=hidden]), select, textarea")) {
-    if (!named(control)) found.push(`no label: ${control.outerHTML.slice(0, 80)}`);
+    if (seen(control) && !named(control)) found.push(`no label: ${control.outerHTML.slice(0, 80)}`);
   }
   for (const control of document.querySelectorAll("a[href], button")) {
     if (!control.textContent.trim() && !named(control)) found.push(`no text: ${control.outerHTML.slice(0, 80)}`);

@@ -60,6 +60,36 @@ async def tab_to(seat: Seat, selector: str) -> None:
     raise AssertionError(f"{selector} is not reached")
 
 
+async def test_the_focus_stays_where_it_is_while_the_overview_renews_itself(admin: Seat) -> None:
+    await admin.opened("/")
+    await admin.page.locator("#wide-queues").focus()
+    before = await admin.page.locator("#live").element_handle()
+    assert before is not None
+
+    await admin.page.evaluate(
+        "htmx.ajax('GET', '/?part=live&left=9', {target: '#live', swap: 'outerHTML'})"
+    )
+    await admin.page.wait_for_function("before => !before.isConnected", arg=before)
+    await admin.page.wait_for_function("document.activeElement.id === 'wide-queues'")
+
+
+async def test_the_menu_of_pages_is_reached_where_it_is_shown(admin: Seat) -> None:
+    """On a telephone; elsewhere the pages themselves are shown, and there is no menu to be focused."""
+    await admin.opened("/")
+    reached = {}
+
+    for width, viewport in (("desk", DESK), ("telephone", TELEPHONE)):
+        await admin.page.set_viewport_size(viewport)
+        await admin.page.locator("#log-out").focus()
+        await admin.page.keyboard.press("Tab")
+        reached[width] = await admin.page.evaluate("document.activeElement.id")
+    await admin.page.keyboard.press("Space")
+    await admin.page.locator("#nav-overview").wait_for()
+    await admin.page.set_viewport_size(DESK)
+
+    assert reached == {"desk": "nav-overview", "telephone": "menu"}
+
+
 async def test_a_key_is_rotated_by_keyboard_alone(admin: Seat, live: Live) -> None:
     key, page = await live.stack.new_key("partner", "--tenant", "typed"), admin.page
     await admin.opened(f"/keys/{key.subscription_key}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import re
 from datetime import timedelta
 from decimal import Decimal
 
@@ -296,6 +297,28 @@ async def test_that_nothing_waits_is_said_when_all_services_have_answered(
 
     assert ("Nothing waits for a person." in page.text) == (not unreachable)
     assert ("Nothing waits in the services that answer." in page.text) == bool(unreachable)
+
+
+async def test_what_the_overview_renews_has_ids_by_which_the_focus_is_kept() -> None:
+    double = GatewayDouble()
+    parked = Waiting(kind=WaitingKind.PARKED_COMMANDS, count=1, oldest_at=AT)
+    services = [
+        ServiceOverview(
+            service=name,
+            waiting=[parked],
+            queues=[QueueDepth(queue=f"{name}.commands", messages=1)],
+        )
+        for name in ("onboarding", "payments")
+    ]
+    double.answer(GET_OVERVIEW, Overview(services=services, unreachable=[]))
+    double.answer(GET_TRAFFIC, Traffic(bounds_ms=[5], minutes=[], queues=[]))
+    async with console(double) as browser:
+        page = await browser.get("/?part=live")
+
+    focusable = re.findall(r'<a [^>]*>|<[^>]* tabindex="0"[^>]*>', page.text)
+    ids = [re.findall(r' id="([^"]+)"', tag) for tag in focusable]
+    assert len(focusable) == 4
+    assert len({each for [each] in ids}) == 4
 
 
 async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> None:
