@@ -45,6 +45,7 @@ SHOWN = (
     "expires_at",
     "revoked_at",
     "last_used_at",
+    "previous_secret_expires_at",
 )
 
 Sign = Annotated[str | None, Parameter(name="--sign-with")]

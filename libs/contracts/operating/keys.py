@@ -71,6 +71,8 @@ class KeyView(Model):
     """When it was revoked; null: it was not."""
     last_used_at: f.UtcDateTime | None
     """To the minute."""
+    previous_secret_expires_at: f.UtcDateTime | None = None  # as at a release that does not say
+    """Until when the secret before the last rotation signs as well; null: there is none."""
 
 
 class CreateKey(Write):

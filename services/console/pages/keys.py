@@ -34,7 +34,8 @@ ROTATE = Action(
     path="/keys/{subscription_key}/rotate",
     operation=o.ROTATE_KEY,
     effect="Gives the key a new secret, which is shown once. The one before stays valid for the overlap."
-    " A key has two secrets at most: a second rotation within the overlap ends the first secret at once.",
+    " A key has two secrets at most: a second rotation within the overlap ends the first secret at once."
+    " `Previous secret expires` says until when that is.",
     done="The key has a new secret.",
     when=_is_active,
     shown=SECRET,

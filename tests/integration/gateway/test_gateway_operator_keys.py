@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import uuid
+from datetime import UTC, datetime, timedelta
 from typing import NoReturn
 
 import pytest
@@ -42,7 +43,8 @@ async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> N
     assert networks.data["allowed_networks"] == []
     assert rotated.data["secret"] != made["secret"]
     assert [item["subscription_key"] for item in listed.data["items"]] == [made["subscription_key"]]
-    assert "secret" not in listed.raw.decode()
+    shown = listed.raw.decode()
+    assert [secret for secret in (made["secret"], rotated.data["secret"]) if secret in shown] == []
     assert revoked.data["revoked_at"] is not None
     assert (await admin.get(target)).data == revoked.data
     for change in ("rotate", "scopes", "networks"):
@@ -89,6 +91,21 @@ async def test_without_an_overlap_the_secret_before_is_not_kept(desk: Desk) -> N
         operators=operators,
     )
     assert [tuple(row) for row in rows] == [(None, None)] * 2
+
+
+async def test_a_key_says_until_when_the_secret_before_its_rotation_signs(desk: Desk) -> None:
+    admin = await desk.operator()
+    target = f"{KEYS}/{(await admin.post(KEYS, of_a_partner())).data['subscription_key']}"
+
+    new = await admin.get(target)
+    await admin.post(f"{target}/rotate", {"overlap_hours": 2, "reason": "a routine"})
+    rotated = await admin.get(target)
+    await admin.post(f"{target}/rotate", {"overlap_hours": 0, "reason": "leaked"})
+    without = await admin.get(target)
+
+    ends = [key.data["previous_secret_expires_at"] for key in (new, rotated, without)]
+    assert (ends[0], ends[2]) == (None, None)
+    assert datetime.fromisoformat(ends[1]) > datetime.now(UTC) + timedelta(hours=1)
 
 
 async def test_a_key_that_has_expired_is_not_made(desk: Desk) -> None:

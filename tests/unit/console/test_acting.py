@@ -14,7 +14,6 @@ from libs.contracts.errors import (
     InvalidState,
     NotFound,
     OutcomePending,
-    ProviderTimeout,
     SessionEnded,
     Unavailable,
 )
@@ -393,17 +392,19 @@ async def test_an_answer_with_a_secret_that_is_lost_is_no_reason_to_repeat_the_r
     assert 'id="do"' not in answer.text
 
 
-async def test_a_rotation_says_that_a_second_one_ends_the_first_secret() -> None:
+async def test_a_rotation_says_that_a_second_one_ends_the_first_secret_and_until_when() -> None:
+    rotated = {"previous_secret_expires_at": datetime.now(UTC) + timedelta(hours=3)}
     double = gateway(Role.ADMIN)
-    double.answer(GET_KEY, ProviderTimeout())
+    double.answer(GET_KEY, key_that_expires(None).model_copy(update=rotated))
     async with console(double) as browser:
         page = await browser.get("/keys/sub_1/rotate")
 
     assert "a second rotation within the overlap ends the first secret at once" in page.text
+    assert "<dt>Previous secret expires</dt><dd><time " in page.text
 
 
-async def test_a_key_that_has_expired_is_offered_nothing_but_its_end() -> None:
-    key = KeyView(
+def key_that_expires(expires_at: datetime | None) -> KeyView:
+    return KeyView(
         subscription_key="sub_1",
         tenant="acme",
         family="partner",
@@ -414,10 +415,14 @@ async def test_a_key_that_has_expired_is_offered_nothing_but_its_end() -> None:
         writes_per_minute=1,
         wires_per_minute=1,
         created_at=AT,
-        expires_at=datetime.now(UTC) + timedelta(hours=1),
+        expires_at=expires_at,
         revoked_at=None,
         last_used_at=None,
     )
+
+
+async def test_a_key_that_has_expired_is_offered_nothing_but_its_end() -> None:
+    key = key_that_expires(datetime.now(UTC) + timedelta(hours=1))
     double = gateway(Role.ADMIN)
     double.answer(GET_KEY, key)
     async with console(double) as browser:
