@@ -29,6 +29,7 @@ from services.console.sessions import see_other
 from services.console.values import NOTHING, Cell, cell, label, plain, read
 from services.console.visits import Visit, visit_of
 
+_NOT_SENT = "The form did not send what its page showed: look at it again here, and send this one."
 _SENT_ALREADY = "This form was sent already, and is not carried out twice."
 
 
@@ -142,9 +143,7 @@ class Actions:
         typed = await form_of(request)
         fixed = _fixed(request, action)
         try:
-            command = command_of(
-                action.operation.command, typed | fixed | {REASON: _one_line(typed.get(REASON, ""))}
-            )
+            command = _command(action, typed, fixed)
             with self._sent.once(typed):
                 answer = await visit.operators.ask(action.operation, command)
         except SentAlready:
@@ -210,6 +209,15 @@ class Actions:
             n: t for n, t in request.query.items() if n in detail.operation.command.model_fields
         }
         return f"{path}?{urlencode(query)}" if query else path
+
+
+def _command(action: Action, typed: Mapping[str, str], fixed: Mapping[str, str]) -> Any:
+    """Raises WrongValues: as `command_of`, and where the form does not send what its page showed."""
+    absent = [name for name in action.seen if not typed.get(name)]
+    if absent:
+        raise WrongValues(dict.fromkeys(absent, _NOT_SENT))
+    given = {**typed, **fixed, REASON: _one_line(typed.get(REASON, ""))}
+    return command_of(action.operation.command, given)
 
 
 def _one_line(reason: str) -> str:

@@ -114,12 +114,15 @@ async def test_a_difference_is_explained_as_the_page_of_the_form_shows_it() -> N
     async with console(double) as browser:
         page = await browser.get(f"/differences/{WIRE_ID}")
         [link] = re.findall(r'href="(/differences/[^"]+/explain[^"]*)"', page.text)
+        unseen = await browser.post(f"{link}?revision=2", {"reason": "Known."})
         form = await browser.get(link)
         double.answer(GET_DIFFERENCE, changed)
         refused = await browser.post(link, hidden_of(form) | {"reason": "Known."})
         double.answer(EXPLAIN_DIFFERENCE, changed)
         explained = await browser.post(link, hidden_of(refused) | {"reason": "Known."})
 
+    assert unseen.status == 422
+    assert "Revision: The form did not send what its page showed" in unseen.text
     assert refused.status == 409
     assert "It has revision 3 now" in refused.text
     assert "3.75" in refused.text
