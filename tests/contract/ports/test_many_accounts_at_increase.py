@@ -122,7 +122,7 @@ async def test_many_accounts_are_read_one_by_one_beside_an_account_of_others_tha
     account_ids = await open_many(bank)
     store = bank.running.bank.store
     others = await open_account(bank.increase)
-    changed = store.get("account", others.id) | {"status": "of_tomorrow"}
+    changed = store.get("account", others.id) | {"name": None}
     store.save(changed, beyond_sdk=True)
 
     listed, requests = await read(bank, account_ids)
