@@ -7,12 +7,11 @@ from datetime import date, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Interval, bindparam, column, delete, func, select, text
+from sqlalchemy import ColumnElement, Interval, bindparam, column, delete, select, text
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.chosen_rows import is_chosen
 from libs.persistence.earlier_clock import EARLIER_NOW
-from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.tables import redelivery
 
 # A set-based statement: read as SQL, it is one thought.
@@ -35,7 +34,7 @@ _DROP_HELD = text(
         (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
     """
 )
-_NOW = select(func.clock_timestamp(type_=INSTANT))
+_NOW = select(EARLIER_NOW)
 # Rows are deleted by their place in the table: notes are never updated, so a note stays where it is.
 _PLACE: ColumnElement[Any] = column("ctid")
 _PAST = (
@@ -78,7 +77,7 @@ async def drop_held_deliveries(
 
 
 async def first_id_of(connection: AsyncConnection, ago: timedelta) -> UUID:
-    """An id before all UUIDv7 that were made in the last `ago`, by the database's clock."""
+    """An id before all UUIDv7 that were made in the last `ago`, by the earlier of both clocks."""
     now = (await connection.execute(_NOW)).scalar_one()
     return UUID(int=int((now - ago).timestamp() * 1000) << 80)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -23,6 +24,7 @@ from services.webhook_dispatcher.repository import deliveries, partitions, recor
 from services.webhook_dispatcher.repository.partitions import Partitioned, Partitions
 from services.webhook_dispatcher.repository.recording import Arrival
 from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.clocks import clock_off_by
 from tests.support.waiting import eventually
 
 
@@ -246,9 +248,7 @@ async def test_events_of_the_days_that_are_kept_stay_and_older_ones_go(rig: Rig)
 
 
 @pytest.mark.parametrize("days", [31, -31], ids=["ahead", "behind"])
-async def test_a_process_whose_clock_is_wrong_drops_what_is_old_by_the_databases(
-    rig: Rig, days: int
-) -> None:
+async def test_days_are_dropped_by_other_clocks_than_that_of_due_times(rig: Rig, days: int) -> None:
     await rig.subscribe("/held", status="disabled")
     await have_today(rig)
     await record_one(rig)
@@ -297,6 +297,25 @@ async def test_a_resend_that_comes_as_the_day_is_dropped_keeps_its_event(rig: Ri
         dropping = group.create_task(drop_before(rig, event.day + timedelta(days=1)))
         await eventually("the drop waits or is over", lambda: waits_or_is_over(rig, dropping))
         await resending.commit()
+
+    [left] = await rig.query("SELECT id FROM delivery")
+    assert left.id == resent
+    assert len(await rig.query("SELECT 1 FROM event")) == 1
+
+
+async def test_a_resend_keeps_its_event_also_while_the_databases_clock_is_ahead(rig: Rig) -> None:
+    """Its id goes by the clock of the process that takes it."""
+    subscription = await rig.subscribe("/a")
+    await record_one(rig, await have_old_days(rig))
+    await rig.change("DELETE FROM delivery")
+    [event] = await rig.query("SELECT day, id FROM event")
+    with clock_off_by(-7200):
+        resent = UUID(int=int(time.time() * 1000) << 80 | 1)
+        async with rig.database.transaction() as resending, asyncio.TaskGroup() as group:
+            await deliveries.add_again(resending, subscription, [(resent, event.day, event.id)])
+            dropping = group.create_task(drop_before(rig, event.day + timedelta(days=1)))
+            await eventually("the drop waits or is over", lambda: waits_or_is_over(rig, dropping))
+            await resending.commit()
 
     [left] = await rig.query("SELECT id FROM delivery")
     assert left.id == resent
