@@ -42,9 +42,9 @@ class Circuit:
         self._probing = False
 
     @property
-    def is_open(self) -> bool:
-        """Whether it is open. Once no probe has been sent for `LEFT_ALONE_SECONDS` since one could be, it is not: of a
-        provider that this process does not ask, nothing is known.
+    def is_shown_open(self) -> bool:
+        """Whether operators are told that it is open. They are not once no probe has been sent for `LEFT_ALONE_SECONDS`
+        since one could be: of a provider that this process does not ask, nothing is known.
         """
         if self._open_until is None:
             return False

@@ -84,7 +84,7 @@ class Exchanges:
         """By `time.monotonic`: the provider has asked for no request before."""
         self._failed_reads: defaultdict[tuple[str, Failure], LogThrottle] = defaultdict(LogThrottle)
         self._log = structlog.get_logger("providers").bind(provider=name)
-        CIRCUIT_OPEN.labels(name).set_function(lambda: self._circuit.is_open)
+        CIRCUIT_OPEN.labels(name).set_function(lambda: self._circuit.is_shown_open)
 
     async def read(
         self, operation: str, exchange: Exchange[AnswerT], *, deadline: float

@@ -212,4 +212,4 @@ async def test_a_timeout_is_not_the_providers_fault_when_our_event_loop_was_late
     outcome = await sending
 
     assert outcome == Unknown("timed_out")
-    assert not circuit.is_open
+    assert not circuit.is_shown_open
