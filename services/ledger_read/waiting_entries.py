@@ -113,6 +113,7 @@ _OLDER = delete(waiting_entry).where(
     _ENTRY.account_id == _OF_ACCOUNT,
     _ENTRY.noted_at <= EARLIER_NOW - bindparam("age", type_=Interval),
 )
+_ALL = delete(waiting_entry).where(_ENTRY.account_id == _OF_ACCOUNT)
 _END = delete(waiting_account).where(
     _ACCOUNT.account_id == _OF_ACCOUNT,
     ~exists().where(_ENTRY.account_id == _ACCOUNT.account_id),
@@ -208,12 +209,15 @@ class WaitingEntries:
             await connection.execute(_GO_ON, of_account)
             yield connection
 
-    async def give_up(self, account_id: str, age: timedelta) -> int:
-        """Remove the entries that have waited for `age` by both clocks; how many."""
+    async def give_up(self, account_id: str, age: timedelta | None = None) -> int:
+        """Remove the entries that have waited for `age` by both clocks, or all; how many."""
         of_account = {"of_account": account_id}
         async with self._database.transaction() as connection:
             await connection.execute(_LOCK, of_account)
-            removed = await connection.execute(_OLDER, of_account | {"age": age})
+            if age is None:
+                removed = await connection.execute(_ALL, of_account)
+            else:
+                removed = await connection.execute(_OLDER, of_account | {"age": age})
             await connection.execute(_END, of_account)
         return removed.rowcount
 

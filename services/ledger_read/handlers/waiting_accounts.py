@@ -129,7 +129,7 @@ class WaitingAccounts:
         if account.account_id in holders:
             await self._report(holders[account.account_id])
             return
-        given_up = await self._waiting.give_up(account.account_id, timedelta())
+        given_up = await self._waiting.give_up(account.account_id)
         SKIPPED.labels("customer_final").inc(given_up)
         self._log.info(
             "feed_entries_of_final_customer", account_id=account.account_id, count=given_up
