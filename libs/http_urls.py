@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator
 
 # The client refuses a login beside the Authorization header that it sends, and paths are added at the end.
-_FORM = re.compile(r"https?://[^\s/?#@\\]+(/[^\s?#]*)?")
+_FORM = re.compile(r"https?://[^\x00-\x20\x7f/?#@%\\]+(/[^\s?#]*)?")
 
 
 def is_http_url(url: str) -> bool:
@@ -25,7 +25,9 @@ def is_http_url(url: str) -> bool:
 
 def _require(url: str) -> str:
     if not is_http_url(url):
-        raise ValueError("it has to be http://HOST:PORT or https://HOST, without a login")
+        raise ValueError(
+            "it has to be http://HOST:PORT or https://HOST, in lower case and without a login"
+        )
     return url
 
 

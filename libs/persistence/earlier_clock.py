@@ -2,7 +2,8 @@
 
 What is deleted does not come back. By one clock alone, a server that starts with a clock that is ahead, before NTP sets
 it, would have what is a moment old deleted. So a row goes when its time is over by both clocks: one that is ahead
-deletes nothing too early, and one that is behind has rows kept for longer.
+deletes nothing too early, and one that is behind has rows kept for longer. When a row was written is PostgreSQL's word
+alone.
 """
 
 from __future__ import annotations

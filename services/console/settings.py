@@ -22,7 +22,7 @@ def _origin(url: str | None) -> str | None:
     if not url:
         return None
     if not is_http_url(url) or urlsplit(url).path.strip("/"):
-        raise ValueError("it is http:// or https://, a host, and a port")
+        raise ValueError("it is http:// or https:// in lower case, a host, and a port")
     parts = urlsplit(url)
     usual = {"http": 80, "https": 443}[parts.scheme]
     name = parts.hostname or ""

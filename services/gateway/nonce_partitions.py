@@ -1,10 +1,10 @@
 """Partitions of the nonces by signed timestamp: made ahead of time, dropped when no timestamp in them can pass any
 more.
 
-They go by the database's clock, so a gateway whose clock is wrong neither drops nor lacks one; while that is so far
-ahead that all requests would be below the floor, they stay as they are. `nonce_bounds` says which timestamps have a
-partition. Its floor only rises: a partition that was dropped is not made again, and a timestamp
-below the floor is refused when its nonce would be recorded, independent of the clock and the window of the gateway.
+They go by the database's clock, so a gateway whose clock is wrong neither drops nor lacks one; while the database's is
+so far ahead that all requests would be below the floor, they stay as they are. `nonce_bounds` says which timestamps
+have a partition. Its floor only rises: a partition that was dropped is not made again, and a timestamp below the floor
+is refused when its nonce would be recorded, independent of the clock and the window of the gateway.
 
 The gateway may neither define tables nor change the bounds: it calls functions of the schema's owner that do only this
 (`migrations/versions/0007_nonce_floor.py`, `0004_grants.py`).
