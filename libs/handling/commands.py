@@ -85,6 +85,7 @@ Returns the result, or raises:
 | `OutcomeAwaited` | driven again when what it waits for makes it due, or after a pause of up to ten minutes |
 | `NeedsOperator`, `CannotOpen` | parked at once |
 | any other | a fault of ours: driven again later, parked after several such drives in a row |
+| nothing, since its process ends | driven again once its lease is over, parked after many such drives in a row |
 
 A command is forgotten only if its caller gets this reply and was not answered `outcome_pending` before. While a command
 is driven again or parked, its caller is answered `outcome_pending` only.

@@ -7,12 +7,13 @@ import time
 from dataclasses import replace
 from uuid import UUID
 
+import asyncpg
 import structlog
 
 from libs import tracing
 from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import conclude, note_handled, processing
-from libs.handling.running import CommandRunner
+from libs.handling.running import RETRIES, CommandRunner
 from libs.messaging.topology import COMMANDS, commands_queue
 from libs.persistence import inbox
 from libs.persistence.availability import is_away
@@ -51,6 +52,8 @@ class Driver:
         self._is_ordered = is_ordered
         self._is_full = False
         """Whether the last sweep may have left due commands, for want of capacity."""
+        self._cut_off: list[inbox.Leased] = []
+        """Whose drives an outage of the database has ended: their leases are released once it is over."""
         self._wake = asyncio.Event()
         self._stopping = False
         self._log = structlog.get_logger("commands")
@@ -76,10 +79,10 @@ class Driver:
     def _driven(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
         if self._driving.get(leased.command_id, (None, None))[1] is task:
             del self._driving[leased.command_id]
-        if self._is_ordered or self._is_full:
+        if self._is_ordered or self._is_full or leased.is_suspect:
             self.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
-            # The lease expires, and the sweeper of any process claims the command.
+            # The lease expires, and the sweeper of any process claims the command. Such drives are counted.
             self._log.error("drive_died", command=str(leased.command_id), exc_info=error)
 
     async def _drive(self, leased: inbox.Leased) -> None:
@@ -126,6 +129,7 @@ class Driver:
             if not is_away(error):
                 raise
             self._log.warning("database_away", command=str(leased.command_id))
+            self._cut_off.append(leased)
             return "database_away"
 
     async def sweep(self) -> None:
@@ -142,9 +146,15 @@ class Driver:
                 continue
             try:
                 async with self._database.driver() as connection:
+                    await self._release_cut_off(connection)
                     # Read again: acceptance may have leased commands while this waited for the connection.
                     capacity = self.capacity
-                    claimed = await inbox.claim(connection, capacity, self.lease_seconds)
+                    claimed = await inbox.claim(
+                        connection,
+                        capacity,
+                        self.lease_seconds,
+                        with_suspect=not self._drives_suspect,
+                    )
             except Exception as error:
                 self._unless_away(error)
                 continue
@@ -153,6 +163,18 @@ class Driver:
                 self.start(leased)
             # Hundreds of commands may end in a second, and each wake this loop: claim once for all of them.
             await asyncio.sleep(SWEEP_PAUSE_SECONDS)
+
+    @property
+    def _drives_suspect(self) -> bool:
+        return any(leased.is_suspect for leased, _ in self._driving.values())
+
+    async def _release_cut_off(self, connection: asyncpg.Connection) -> None:
+        """Release leases that would be taken for those of a process that died: an outage is no fault of a command."""
+        if cut_off := self._cut_off[:]:
+            await inbox.release(
+                connection, cut_off, lambda leased: RETRIES.pause_seconds(leased.attempts)
+            )
+            del self._cut_off[: len(cut_off)]
 
     async def renew_leases(self) -> None:
         """Renew the leases of driven commands, for ever; cancel the drives whose leases were lost.

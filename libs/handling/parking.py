@@ -2,6 +2,10 @@
 
 A drive is faulty when it ends by an exception that is a fault of ours. Drives that end by `outcome_pending`,
 `unavailable` or an error of a provider, or during an outage of the database, are not faulty.
+
+A drive is interrupted when its lease runs out, as where it ends its process, by which all other drives of that process
+are interrupted, too. So suspects are driven one at a time (`inbox.claim`), and a command is parked after more
+interruptions than one poison message causes.
 """
 
 from __future__ import annotations
@@ -10,11 +14,18 @@ from dataclasses import dataclass
 
 import structlog
 
+from libs.messaging.poison import POISON_RETURNS
 from libs.persistence import inbox, parking
 from libs.persistence.engine import Database
 
 FAULTS_IN_A_ROW = 10
 """With the pauses between drives, a command is parked a minute and a half after its first fault."""
+INTERRUPTIONS_IN_A_ROW = POISON_RETURNS + 10
+"""Each takes a lease and the start of a process: ten minutes in all at least."""
+INTERRUPTED = (
+    f"{INTERRUPTIONS_IN_A_ROW} drives in a row ended without a result, the last one by the end of its lease: it may end"
+    " each process that drives it."
+)
 
 
 class NeedsOperator(Exception):

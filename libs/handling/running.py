@@ -31,7 +31,13 @@ from libs.handling.answers import CommandAnswers, error_reply
 from libs.handling.awaiting import AWAITED_RETRIES, OutcomeAwaited
 from libs.handling.forgetting import Forgetting
 from libs.handling.group_commit import GroupCommit, Write, fenced_write
-from libs.handling.parking import Fault, NeedsOperator, Parking
+from libs.handling.parking import (
+    INTERRUPTED,
+    INTERRUPTIONS_IN_A_ROW,
+    Fault,
+    NeedsOperator,
+    Parking,
+)
 from libs.handling.payloads import open_body, success
 from libs.handling.stored_commands import principal_of
 from libs.messaging.envelope import Reply
@@ -116,6 +122,8 @@ class CommandRunner:
     async def _run_handler(self, leased: inbox.Leased) -> Ending:
         command_id = str(leased.command_id)
         row = self._rows.get(leased.operation)
+        if leased.interruptions >= INTERRUPTIONS_IN_A_ROW:
+            return NeedsOperator(INTERRUPTED)
         try:
             principal = principal_of(leased.principal)
             if principal is None:

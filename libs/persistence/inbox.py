@@ -5,6 +5,7 @@
                  │    │     ──────────▶ parked (see `parking`)
                  ▼    │
           lease expired or due again: claimed by the sweeper of any replica
+          (a suspect, whose drives may end their processes: alone)
 
 Commands with one ordering key are driven one at a time, in the order in which they were recorded. A parked command has
 left that order, as one may whose effect is made (`leave_order`); a retried one joins it at the end. A driver works
@@ -16,7 +17,7 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -34,6 +35,8 @@ LEASE_SECONDS = 10.0
 """The default. A driver renews its leases several times in this time."""
 LONGEST_LEASE_SECONDS = 300.0
 """That the settings of a service may choose."""
+SUSPECT_INTERRUPTIONS = 5
+"""After so many interruptions in a row a command is a suspect, as messages are in `libs.messaging.poison`."""
 
 
 class LeaseLost(Exception):
@@ -58,28 +61,43 @@ class Leased:
     """Its caller may have been told that nothing was started: it is not driven (see `forgetting`)."""
     trace: str | None = None
     """The span that sent it, as `libs.tracing` has it."""
+    interruptions: int = 0
+    """0 where its last drive ended. Where that one was interrupted (its lease ran out, as when its process died): how
+    many in a row, that one the last, were interrupted or ended by a fault of ours.
+    """
+
+    @property
+    def is_suspect(self) -> bool:
+        """Its drives may end their processes."""
+        return self.interruptions >= SUSPECT_INTERRUPTIONS
 
 
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used. The earlier
 # commands of a key are looked up by `inbox_queue`: see `tables.queue_index`. A lease that ends later than any process
 # may set it was written before the database's clock was set back, and its holder may be gone: it is taken. Twice the
 # longest: the clock may be corrected by a little. The length that this process sets tells nothing about others' leases.
+# A lease that is still there was neither released nor ended by its drive. One suspect is taken, at random: what was
+# driven beside a deadly command is a suspect like it, and gets its turn between two deaths.
 _CLAIM = """
     WITH due AS (
-        SELECT command_id FROM inbox i
+        SELECT command_id, CASE WHEN lease IS NULL THEN 0 ELSE faults + 1 END AS interruptions
+        FROM inbox i
         WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
             AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
                 AND statement_timestamp() + make_interval(secs => 2 * $3::double precision))
             AND (ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
                     AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
+            AND ($5::boolean OR lease IS NULL OR faults + 1 < $4)
         ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    ), placed AS (
+        SELECT *, row_number() OVER (PARTITION BY interruptions >= $4 ORDER BY random()) AS place FROM due
     )
-    UPDATE inbox i SET attempts = attempts + 1, lease = gen_random_uuid(),
+    UPDATE inbox i SET attempts = attempts + 1, faults = greatest(faults, interruptions), lease = gen_random_uuid(),
         lease_until = clock_timestamp() + make_interval(secs => $2)
-    FROM due WHERE i.command_id = due.command_id
+    FROM placed WHERE i.command_id = placed.command_id AND (interruptions < $4 OR place = 1)
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
-        i.attempts, i.lease, i.forgetting, i.trace_context
+        i.attempts, i.lease, i.forgetting, i.trace_context, interruptions
     """
 
 # Rows are locked in the order of their ids, as in all statements on several commands.
@@ -101,11 +119,14 @@ _RENEW = """
     """
 _RELEASE = """
     WITH leased AS (
-        SELECT i.command_id FROM inbox i
-        JOIN unnest($1::uuid[], $2::uuid[]) AS l (id, lease) ON i.command_id = l.id AND i.lease = l.lease
+        SELECT i.command_id, l.pause FROM inbox i
+        JOIN unnest($1::uuid[], $2::uuid[], $3::float8[]) AS l (id, lease, pause)
+            ON i.command_id = l.id AND i.lease = l.lease
         WHERE finished_at IS NULL ORDER BY i.command_id FOR NO KEY UPDATE OF i
     )
-    UPDATE inbox i SET lease = NULL, lease_until = NULL FROM leased WHERE i.command_id = leased.command_id
+    UPDATE inbox i SET lease = NULL, lease_until = NULL,
+        due_at = greatest(due_at, clock_timestamp() + make_interval(secs => pause))
+    FROM leased WHERE i.command_id = leased.command_id
     """
 
 _IS_LEASED = and_(
@@ -127,13 +148,21 @@ _POSTPONE = _CHANGE.values(
 
 
 async def claim(
-    connection: asyncpg.Connection, limit: int, lease_seconds: float = LEASE_SECONDS
+    connection: asyncpg.Connection,
+    limit: int,
+    lease_seconds: float = LEASE_SECONDS,
+    *,
+    with_suspect: bool = True,
 ) -> list[Leased]:
-    """Lease up to `limit` commands that are due, neither leased nor parked, and first of their key."""
-    return [
-        Leased(*row)
-        for row in await connection.fetch(_CLAIM, limit, lease_seconds, LONGEST_LEASE_SECONDS)
-    ]
+    """Lease up to `limit` commands that are due, neither leased nor parked, and first of their key.
+
+    Args:
+        with_suspect: one suspect may be among them; False: none.
+    """
+    rows = await connection.fetch(
+        _CLAIM, limit, lease_seconds, LONGEST_LEASE_SECONDS, SUSPECT_INTERRUPTIONS, with_suspect
+    )
+    return [Leased(*row) for row in rows]
 
 
 async def renew(
@@ -181,10 +210,17 @@ async def postpone(
     )
 
 
-async def release(connection: asyncpg.Connection, commands: Sequence[Leased]) -> None:
-    """Release leases at shutdown, so that another process claims the commands at once."""
+async def release(
+    connection: asyncpg.Connection,
+    commands: Sequence[Leased],
+    pause_seconds: Callable[[Leased], float] = lambda _: 0.0,
+) -> None:
+    """Release leases of drives that are not interrupted but given up: any process may claim the commands after their
+    pauses.
+    """
     await connection.execute(
         _RELEASE,
         [command.command_id for command in commands],
         [command.lease for command in commands],
+        [pause_seconds(command) for command in commands],
     )

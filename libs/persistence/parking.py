@@ -1,7 +1,7 @@
 """Commands that are parked: driving them again does not help, so an operator decides.
 
-    open ──10 faulty drives in a row, or at once with a reason──▶ parked ──retry──▶ open, the last of its key
-                                                                     └──abandon──▶ finished: the reply is an error
+    open ──faulty or interrupted drives in a row,──▶ parked ──retry──▶ open, the last of its key
+           or at once with a reason                     └──abandon──▶ finished: the reply is an error
 
 A parked command is not final: a request that repeats it is answered 409 `idempotency_in_progress`. It is not claimed,
 and later commands of its ordering key do not wait for it. They may be carried out before it, so a retried command takes

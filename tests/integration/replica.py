@@ -1,13 +1,14 @@
 """A replica of onboarding whose person update leaves traces in tables: `python -m tests.integration.replica`.
 
-Made to be killed. The handler records each drive, waits while `gate` is closed, raises the error that `ending` names if
-it names one, and else has its one effect.
+Made to be killed. The handler records each drive, ends its process where the person is `DEADLY`, waits while `gate` is
+closed, raises the error that `ending` names if it names one, and else has its one effect.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -42,6 +43,7 @@ ENDINGS: dict[str, Exception] = {
     "fault": AssertionError("of the test"),
     "needs_operator": NeedsOperator("The test decides."),
 }
+DEADLY = "deadly"
 BROKER_WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.1
 
@@ -64,6 +66,8 @@ async def update_person(drive: Drive, command: UpdatePerson) -> Result:
             text("INSERT INTO drives (command_id, attempt, pid) VALUES (:id, :attempt, :pid)"),
             {"id": drive.command_id, "attempt": drive.attempt, "pid": os.getpid()},
         )
+    if command.person_id == DEADLY:
+        os.kill(os.getpid(), signal.SIGKILL)
     while not await _is_open(drive):
         await asyncio.sleep(POLL_SECONDS)
     async with drive.database.transaction() as connection:

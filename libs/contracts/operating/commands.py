@@ -50,7 +50,7 @@ class OpenCommand(Model):
 
     Args:
         tenant: null when the stored principal cannot be read, which may be why the command is parked.
-        faults: drives in a row that ended by a fault of ours.
+        faults: drives in a row that ended by a fault of ours, or were interrupted, as by the end of their process.
         last_error: the code of its last drive's error.
         next_attempt_at: null while it is parked.
         is_driven: a process drives it at the moment.
