@@ -52,8 +52,12 @@ class Driver:
         self._is_ordered = is_ordered
         self._is_full = False
         """Whether the last sweep may have left due commands, for want of capacity."""
-        self._cut_off: list[inbox.Leased] = []
-        """Whose drives an outage of the database has ended: their leases are released once it is over."""
+        self._undriven: list[inbox.Leased] = []
+        """Leases to be released: of drives that an outage of the database has ended, and of commands that came too late
+        to be driven, as the driver was stopping.
+        """
+        self._claiming: asyncio.Task[None] | None = None
+        """The last claim of the sweep."""
         self._wake = asyncio.Event()
         self._stopping = False
         self._log = structlog.get_logger("commands")
@@ -68,7 +72,12 @@ class Driver:
         self._wake.set()
 
     def start(self, leased: inbox.Leased) -> None:
-        """Drive a command that was leased to this process. A drive of it that is still running has lost its lease."""
+        """Drive a command that was leased to this process, unless that is stopping. A drive of it that is still running
+        has lost its lease.
+        """
+        if self._stopping:
+            self._undriven.append(leased)
+            return
         _, earlier = self._driving.get(leased.command_id, (None, None))
         if earlier is not None:
             earlier.cancel()
@@ -129,7 +138,7 @@ class Driver:
             if not is_away(error):
                 raise
             self._log.warning("database_away", command=str(leased.command_id))
-            self._cut_off.append(leased)
+            self._undriven.append(leased)
             return "database_away"
 
     async def sweep(self) -> None:
@@ -144,37 +153,41 @@ class Driver:
             if not self.capacity:
                 self._is_full = True
                 continue
-            try:
-                async with self._database.driver() as connection:
-                    await self._release_cut_off(connection)
-                    # Read again: acceptance may have leased commands while this waited for the connection.
-                    capacity = self.capacity
-                    claimed = await inbox.claim(
-                        connection,
-                        capacity,
-                        self.lease_seconds,
-                        with_suspect=not self._drives_suspect,
-                    )
-            except Exception as error:
-                self._unless_away(error)
-                continue
-            self._is_full = len(claimed) == capacity
-            for leased in claimed:
-                self.start(leased)
+            self._claiming = asyncio.create_task(self._claim(), name="claim-commands")
+            await self._claiming
             # Hundreds of commands may end in a second, and each wake this loop: claim once for all of them.
             await asyncio.sleep(SWEEP_PAUSE_SECONDS)
+
+    async def _claim(self) -> None:
+        try:
+            async with self._database.driver() as connection:
+                await self._give_back(connection)
+                # Read again: acceptance may have leased commands while this waited for the connection.
+                capacity = self.capacity
+                claimed = await inbox.claim(
+                    connection,
+                    capacity,
+                    self.lease_seconds,
+                    with_suspect=not self._drives_suspect,
+                )
+        except Exception as error:
+            self._unless_away(error)
+            return
+        self._is_full = len(claimed) == capacity
+        for leased in claimed:
+            self.start(leased)
 
     @property
     def _drives_suspect(self) -> bool:
         return any(leased.is_suspect for leased, _ in self._driving.values())
 
-    async def _release_cut_off(self, connection: asyncpg.Connection) -> None:
+    async def _give_back(self, connection: asyncpg.Connection) -> None:
         """Release leases that would be taken for those of a process that died: an outage is no fault of a command."""
-        if cut_off := self._cut_off[:]:
+        if cut_off := self._undriven[:]:
             await inbox.release(
                 connection, cut_off, lambda leased: RETRIES.pause_seconds(leased.attempts)
             )
-            del self._cut_off[: len(cut_off)]
+            del self._undriven[: len(cut_off)]
 
     async def renew_leases(self) -> None:
         """Renew the leases of driven commands, for ever; cancel the drives whose leases were lost.
@@ -205,9 +218,13 @@ class Driver:
         self._log.warning("database_away")
 
     async def stop(self, seconds: float) -> None:
-        """Start no more drives, wait up to `seconds` for those under way, and release the leases of the rest."""
+        """Start no more drives, wait up to `seconds` for those under way and for a claim, and release the leases of the
+        rest. A claim that takes longer, as where the database hangs, may have leased commands until the leases run out.
+        """
         self._stopping = True
         tasks = [task for _, task in self._driving.values()]
+        if self._claiming is not None:
+            tasks.append(self._claiming)
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)
         left = list(self._driving.values())
@@ -215,8 +232,9 @@ class Driver:
             task.cancel()
         if left:
             await asyncio.wait([task for _, task in left], timeout=1)
+        if undriven := [*self._undriven, *(leased for leased, _ in left)]:
             try:
                 async with self._database.driver() as connection:
-                    await inbox.release(connection, [leased for leased, _ in left])
+                    await inbox.release(connection, undriven)
             except Exception as error:
                 self._unless_away(error)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import cast
 from uuid import uuid4
 
+import pytest
+
 from libs.handling.driving import DRIVES_AT_ONCE, Driver
 from libs.handling.running import CommandRunner
+from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.persistence.inbox import Leased
 from tests.support.waiting import eventually
@@ -29,12 +34,16 @@ class EndlessRunner:
         return "ok"
 
 
+def leased() -> Leased:
+    return Leased(uuid4(), "payments.send_wire", "m", "r", b"", b"", None, 0.0, 1, uuid4())
+
+
 async def test_a_drive_ends_when_its_process_claims_the_command_again() -> None:
     """As when its lease ran out because no connection was free to renew it."""
     runner = EndlessRunner()
     nowhere = cast(Database, None)
     driver = Driver("payments", nowhere, cast(CommandRunner, runner), 1.0, is_ordered=False)
-    first = Leased(uuid4(), "payments.send_wire", "m", "r", b"", b"", None, 0.0, 1, uuid4())
+    first = leased()
     again = replace(first, lease=uuid4())
 
     async def run(*leased: Leased) -> bool:
@@ -46,3 +55,48 @@ async def test_a_drive_ends_when_its_process_claims_the_command_again() -> None:
     await eventually("the second one alone runs", lambda: run(again))
 
     assert driver.capacity == DRIVES_AT_ONCE - 1
+
+
+class SlowInbox:
+    """In place of a database and its inbox: a claim is answered when the test says so."""
+
+    def __init__(self, due: Leased) -> None:
+        self.due = [due]
+        self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
+        self.released: list[Leased] = []
+
+    @asynccontextmanager
+    async def driver(self) -> AsyncIterator[None]:
+        yield None
+
+    async def claim(self, *_: object, **__: object) -> list[Leased]:
+        self.asked.set()
+        await self.may_answer.wait()
+        claimed, self.due = self.due, []
+        return claimed
+
+    async def release(self, _: None, commands: list[Leased]) -> None:
+        self.released += commands
+
+
+async def test_what_a_claim_has_leased_as_the_driver_stops_is_released_and_not_driven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slow, runner = SlowInbox(leased()), EndlessRunner()
+    [claimed] = slow.due
+    monkeypatch.setattr(inbox, "claim", slow.claim)
+    monkeypatch.setattr(inbox, "release", slow.release)
+    database = cast(Database, slow)
+    driver = Driver("payments", database, cast(CommandRunner, runner), 10.0, is_ordered=False)
+    sweep = asyncio.create_task(driver.sweep())
+    driver.wake()
+    await slow.asked.wait()
+
+    stop = asyncio.create_task(driver.stop(60))
+    asyncio.get_running_loop().call_soon(slow.may_answer.set)
+    await stop
+    sweep.cancel()
+    await asyncio.wait({sweep})
+
+    assert slow.released == [claimed]
+    assert runner.running == []
