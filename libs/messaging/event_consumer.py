@@ -174,7 +174,7 @@ class EventConsumer:
         self._settling = True
         try:
             for place in places:
-                because = "It can never be recorded: its id is none of ours, or it is too old."
+                because = "It can never be recorded: its id is none of ours, it is too old, or recording it fails."
                 await self._refuse(messages[place], "not_recordable", because)
             kept = [message for place, message in enumerate(messages) if place not in places]
             if last_of_all:

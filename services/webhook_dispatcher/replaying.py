@@ -40,7 +40,7 @@ def accept_anew(
             raise NotReplayable(str(error)) from error
         if await ingest.record([event], append):
             raise NotReplayable(
-                "it can never be recorded: its id is none of ours, or it is too old"
+                "it can never be recorded: its id is none of ours, it is too old, or recording it fails"
             )
 
     return {commands_queue(service): accept_command, events_queue(service): accept_event}

@@ -32,11 +32,11 @@ Last = Callable[[AsyncConnection], Awaitable[None]]
 
 
 def _is_fault_of_event(error: Exception) -> bool:
-    if not isinstance(error, DBAPIError) or is_away(error):
-        return False
-    return str(getattr(error.driver_exception, "sqlstate", None) or "").startswith(
-        FAULTS_OF_THE_EVENT
-    )
+    """Whether recording the event would always fail. A database that is away, or not migrated, is waited for."""
+    if isinstance(error, DBAPIError):
+        sqlstate = str(getattr(error.driver_exception, "sqlstate", None) or "")
+        return sqlstate.startswith(FAULTS_OF_THE_EVENT) and not is_away(error)
+    return not is_away(error)
 
 
 def _note_recorded(parent: str, event: Event, seconds: float) -> None:
@@ -109,20 +109,20 @@ class Ingest:
         try:
             await self._until_recorded(list(arrivals.values()), last)
             return set()
-        except DBAPIError as error:
+        except Exception as error:
             self._log.warning("batch_split", events=len(arrivals), exc_info=error)
         refused = set()
         for place, arrival in arrivals.items():
             self._partitions.forget()
             try:
                 await self._until_recorded([arrival], last)
-            except DBAPIError as error:
+            except Exception as error:
                 self._log.error("event_not_recorded", event_id=str(arrival.id), exc_info=error)
                 refused.add(place)
         return refused
 
     async def _until_recorded(self, arrivals: Sequence[Arrival], last: Last | None) -> None:
-        """Raises DBAPIError when one of the events is at fault; other errors are logged, and it is tried again."""
+        """Raises what one of the events is at fault for; other errors are logged, and it is tried again."""
         while True:
             try:
                 await self._commit(arrivals, last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
@@ -14,6 +15,8 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 from uuid_utils import uuid7
 
+from libs.contracts.events import Event
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.leadership import leadership
 from services.webhook_dispatcher.engine.ingest import Ingest
 from services.webhook_dispatcher.engine.retention import Retention
@@ -22,9 +25,10 @@ from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import LEASE, TABLES, Upkeep
 from services.webhook_dispatcher.repository import deliveries, partitions, recording
 from services.webhook_dispatcher.repository.partitions import Partitioned, Partitions
-from services.webhook_dispatcher.repository.recording import Arrival
+from services.webhook_dispatcher.repository.recording import Arrival, Recorded
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.clocks import clock_off_by
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 
@@ -117,8 +121,29 @@ async def test_a_batch_that_is_not_committed_leaves_no_gap(rig: Rig) -> None:
     assert row.position == 1
 
 
-async def test_an_event_that_the_database_refuses_is_named_and_the_others_of_its_batch_are_recorded(
+def refused_by_the_database(_: pytest.MonkeyPatch, event: Event) -> Event:
+    return replace(event, resource_id="a\0b")
+
+
+def refused_by_our_code(monkeypatch: pytest.MonkeyPatch, event: Event) -> Event:
+    record_batch = recording.record_batch
+
+    async def record(
+        connection: AsyncConnection, events: Sequence[Arrival], at: datetime | None
+    ) -> Recorded:
+        if any(arrival.event == event for arrival in events):
+            raise KeyError("of the test")
+        return await record_batch(connection, events, at)
+
+    monkeypatch.setattr(recording, "record_batch", record)
+    return event
+
+
+@pytest.mark.parametrize("refused_by", [refused_by_the_database, refused_by_our_code])
+async def test_an_event_that_can_never_be_recorded_is_named_and_the_others_of_its_batch_are_recorded(
     rig: Rig,
+    monkeypatch: pytest.MonkeyPatch,
+    refused_by: Callable[[pytest.MonkeyPatch, Event], Event],
 ) -> None:
     ingest = Ingest(
         rig.database,
@@ -127,10 +152,11 @@ async def test_an_event_that_the_database_refuses_is_named_and_the_others_of_its
         rig.clock,
         lambda _, __: None,
     )
-    good, refused, last = an_event(1), replace(an_event(2), resource_id="a\0b"), an_event(3)
+    good, refused, last = an_event(1), refused_by(monkeypatch, an_event(2)), an_event(3)
 
     with capture_logs() as logs:
-        places = await ingest.record([good, refused, last])
+        async with asyncio.timeout(30 * pace()):
+            places = await ingest.record([good, refused, last])
 
     assert places == {1}
     rows = await rig.query("SELECT id FROM event ORDER BY position")
