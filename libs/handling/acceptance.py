@@ -11,11 +11,12 @@ from uuid import UUID
 
 import asyncpg
 import msgspec
+import structlog
 from sqlalchemy.exc import DBAPIError
 
 from libs import tracing
 from libs.batching import TooManyWaiting
-from libs.contracts.errors import IdempotencyInProgress
+from libs.contracts.errors import IdempotencyInProgress, OutcomePending
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
 from libs.contracts.table import operations_of
@@ -26,8 +27,9 @@ from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.handling.outage_log import OutageLog
 from libs.handling.payloads import require_keys
 from libs.handling.repetitions import refusal_of
+from libs.handling.stored_commands import reply_of
 from libs.messaging.command_consumer import MayBeForgotten, UnknownKey
-from libs.messaging.envelope import Envelope, decode_reply
+from libs.messaging.envelope import Envelope
 from libs.messaging.message_sealer import MessageSealer
 from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping
 from libs.persistence.async_engine import AsyncConnection
@@ -166,6 +168,7 @@ class Acceptance:
         self._unordered = unordered
         self._keep_for_ever = keep_for_ever
         self._not_recorded = OutageLog("commands", "not_recorded")
+        self._log = structlog.get_logger("commands")
 
     async def accept(self, envelope: Envelope, reply_to: str | None, is_redelivered: bool) -> None:
         """Record the command; returns once that is committed, however long the database is away.
@@ -245,9 +248,12 @@ class Acceptance:
             return
         if (refusal := refusal_of(envelope, known)) is not None:
             reply = error_reply(envelope.id, envelope.message_id, refusal)
-        elif known.reply is not None:
-            stored = decode_reply(known.reply)
+        elif known.reply is None:
+            reply = error_reply(envelope.id, envelope.message_id, IdempotencyInProgress())
+        elif (stored := reply_of(known.reply)) is not None:
             reply = msgspec.structs.replace(stored, to=envelope.message_id, replayed=True)
         else:
-            reply = error_reply(envelope.id, envelope.message_id, IdempotencyInProgress())
+            # Only another release can read it; what a later repetition is told there is the first answer.
+            self._log.error("stored_reply_unreadable", command=envelope.id)
+            reply = error_reply(envelope.id, envelope.message_id, OutcomePending())
         self._answers.send(reply_to, reply)

@@ -8,7 +8,8 @@ from libs.contracts.errors import Abandoned, IdempotencyKeyReused
 from libs.contracts.exact_json import decode
 from libs.contracts.operation import Operation
 from libs.contracts.table import BY_NAME
-from libs.messaging.envelope import Envelope, decode_reply
+from libs.handling.stored_commands import reply_of
+from libs.messaging.envelope import Envelope
 from libs.persistence.inbox_acceptance import KnownCommand
 from libs.persistence.sealing import DIGEST_BYTES
 
@@ -46,10 +47,8 @@ def _is_by_absent_key(envelope: Envelope, known: KnownCommand) -> bool:
 
 
 def _is_abandoned(known: KnownCommand) -> bool:
-    if known.reply is None:
-        return False
-    error = decode_reply(known.reply).error
-    return error is not None and error.code == Abandoned.code
+    reply = reply_of(known.reply) if known.reply is not None else None
+    return reply is not None and reply.error is not None and reply.error.code == Abandoned.code
 
 
 def _key_of(body_hash: str) -> str:

@@ -140,6 +140,26 @@ async def test_a_message_delivered_often_has_one_effect_and_one_answer(
     assert last.error is None
 
 
+async def test_a_request_that_repeats_a_command_whose_stored_reply_cannot_be_read_is_told_that_it_is_pending(
+    fresh_environment: Environment, database: Database
+) -> None:
+    """As on the way back to the release before; one that can read it gives the first answer."""
+    service = Service()
+    async with replicas(fresh_environment, service) as service_client:
+        first = envelope_of(service_client)
+        await service_client.send_command(first)
+        for stored in ("{", '{"id": 7}'):
+            await execute(database, f"UPDATE inbox SET reply = convert_to('{stored}', 'UTF8')")
+
+            reply = await service_client.send_command(
+                structs.replace(first, message_id=str(uuid.uuid4()))
+            )
+
+            assert reply.error is not None, stored
+            assert reply.error.code == OutcomePending.code
+    assert len(service.attempts) == 1
+
+
 async def test_commands_of_one_key_never_overlap_and_keep_their_order_over_replicas(
     fresh_environment: Environment,
 ) -> None:

@@ -108,3 +108,12 @@ def test_a_command_that_an_operator_abandoned_is_answered_as_such_without_its_bo
     abandoned = KnownCommand(False, hashes(OLD, SENT)[0], b"", reply)
 
     assert refusal_of(arriving(SEND_WIRE, NEW), abandoned) is None
+
+
+def test_a_stored_reply_that_cannot_be_read_does_not_say_that_its_command_was_abandoned() -> None:
+    unreadable = KnownCommand(False, hashes(OLD, SENT)[0], b"", b"{")
+
+    refusal = refusal_of(arriving(SEND_WIRE, NEW), unreadable)
+
+    assert refusal is not None
+    assert refusal.detail == NOT_COMPARABLE
