@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.handling.parking import INTERRUPTED, INTERRUPTIONS_IN_A_ROW
+from libs.handling.running import CommandRunner
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.persistence.inbox import SUSPECT_INTERRUPTIONS, Leased
@@ -132,6 +135,34 @@ async def test_an_outage_of_the_database_interrupts_no_drive(
 
     assert answer == "ok"
     assert [(one.attempts, one.interruptions) for one in service.drives] == [(1, 0), (2, 0)]
+
+
+async def test_a_command_whose_drives_die_as_their_replies_are_stored_is_parked(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def die(*_: object) -> None:
+        raise KeyError("of the test")
+
+    async def is_parked() -> Sequence[Any]:
+        await execute(
+            database,
+            f"UPDATE inbox SET faults = greatest(faults, {INTERRUPTIONS_IN_A_ROW - 2})"
+            " WHERE parked_at IS NULL",
+        )
+        await let_leases_run_out(database)
+        return await parked(database)
+
+    monkeypatch.setattr(CommandRunner, "_conclude_reply", die)
+    async with (
+        carrying_out(fresh_environment, {UPDATE_PERSON.name: Service()}),
+        calling(fresh_environment) as service_client,
+    ):
+        answer = await told(service_client, envelope_of(service_client, "p1", PATIENCE_SECONDS))
+        ((_, because, attempts),) = await until(is_parked)
+
+    assert answer == "outcome_pending"
+    assert because == INTERRUPTED
+    assert attempts >= 3
 
 
 async def test_a_command_that_ends_each_process_is_parked_and_what_was_driven_beside_it_is_done(
