@@ -31,8 +31,9 @@ class AttemptOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A signed delivery, ready to be sent. `headers` do not name the host or the length."""
+    """A signed delivery of a tenant's subscription, ready to be sent. `headers` do not name the host or the length."""
 
+    tenant: str
     url: str
     headers: Mapping[str, str] = field(repr=False)
     body: bytes = field(repr=False)
@@ -61,8 +62,8 @@ class Attempt:
 
 
 class CallbackUrls(Protocol):
-    async def check(self, url: str) -> None:
-        """Return when deliveries may go there as things are now.
+    async def check(self, url: str, tenant: str) -> None:
+        """Return when deliveries of the tenant may go there as things are now.
 
         Raises:
             Invalid: they may not; names `callback_url` and why.

@@ -81,26 +81,26 @@ class ResolvingCallbackUrls:
         self._policy = policy
         self._lookups = lookups
 
-    async def check(self, url: str) -> None:
-        """Return when deliveries may go there as things are now.
+    async def check(self, url: str, tenant: str) -> None:
+        """Return when deliveries of the tenant may go there as things are now.
 
         Raises:
             Invalid: they may not; names `callback_url` and why.
             Unavailable: the name could not be looked up by now.
         """
         try:
-            await self._check(url)
+            await self._check(url, tenant)
         except Unfit as unfit:
             where = ["body", "callback_url"]
             raise Invalid([{"loc": where, "msg": str(unfit), "type": "value_error"}]) from None
 
-    async def _check(self, url: str) -> None:
+    async def _check(self, url: str, tenant: str) -> None:
         target = target_of(url)
         target_class = self._policy.class_of(target)
         if target.address is not None:
             return  # its class follows from this address
         try:
-            addresses = await self._lookups.addresses(target.host)
+            addresses = await self._lookups.addresses(target.host, tenant)
         except NotLookedUp:
             raise Unavailable from None  # not the name's fault, and nothing was started
         except NotResolved:

@@ -48,7 +48,7 @@ class CheckingResolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         """Raises ForbiddenAddress and NotResolved, which aiohttp passes on as they are."""
-        addresses = await self._lookups.addresses(host)
+        addresses = await self._lookups.addresses(host, _lease.get().tenant)
         if not all(self._policy.admits(self._target_class, address) for address in addresses):
             raise ForbiddenAddress
         return [
@@ -65,11 +65,13 @@ class Lease:
     """A session for one exchange.
 
     Args:
+        tenant: for whose subscription; its names are looked up in its share of the threads.
         release: to be called when the exchange is over, however it ended.
         has_dialled: its connection was opened for it, rather than kept from an earlier exchange.
     """
 
     session: aiohttp.ClientSession
+    tenant: str
     release: Callable[[], None]
     has_dialled: bool = False
 
@@ -121,7 +123,7 @@ class Connections:
         self._current = self._begin()
         self._closing: set[asyncio.Task[None]] = set()
 
-    def lease(self, target_class: TargetClass, *, keeps: bool = True) -> Lease:
+    def lease(self, target_class: TargetClass, tenant: str, *, keeps: bool = True) -> Lease:
         """A session for an exchange of this task.
 
         Args:
@@ -142,7 +144,7 @@ class Connections:
             generation.in_use -= 1
             self._close_if_over(generation)
 
-        lease = Lease(session, release)
+        lease = Lease(session, tenant, release)
         _lease.set(lease)
         return lease
 

@@ -119,7 +119,7 @@ class AiohttpPoster:
         target = target_of(post.url)
         target_class = self._policy.class_of(target)
         ends_at = time.monotonic() + self._timeouts.total
-        lease = self._connections.lease(target_class)
+        lease = self._connections.lease(target_class, post.tenant)
         try:
             await _request(lease, target, post, answer, self._limits)
         except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
@@ -129,7 +129,7 @@ class AiohttpPoster:
             return
         # The endpoint closed a kept connection, perhaps as the request was on its way: it is sent again on a new one.
         left = max(ends_at - time.monotonic(), SHORTEST_SECONDS)
-        lease = self._connections.lease(target_class, keeps=False)
+        lease = self._connections.lease(target_class, post.tenant, keeps=False)
         await _request(lease, target, post, answer, _limits(left, self._timeouts.connect))
 
     def _failed(self, failure: Exception) -> tuple[AttemptOutcome, str]:

@@ -36,7 +36,8 @@ class Signer:
         signature = signature_header(
             self._active(subscription, now), message_id_of(event_id), timestamp_of(now), body
         )
-        return Post(subscription.callback_url, headers_of(event_id, now, signature), body)
+        headers = headers_of(event_id, now, signature)
+        return Post(subscription.tenant, subscription.callback_url, headers, body)
 
     def _active(self, subscription: DueSubscription, now: datetime) -> list[bytes]:
         keys = [self._key(subscription.id, subscription.secret)]

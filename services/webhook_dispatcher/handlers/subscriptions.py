@@ -179,8 +179,9 @@ class SubscriptionCommands:
 
     async def _check(self, drive: Drive, callback_url: str) -> None:
         """Raises Invalid; Unavailable: it could not be checked by now, or many others are being checked."""
-        async with self._checks.slot(drive.principal.tenant):
-            await self._callback_urls.check(callback_url)
+        tenant = drive.principal.tenant
+        async with self._checks.slot(tenant):
+            await self._callback_urls.check(callback_url, tenant)
 
     async def _change_strays(
         self,

@@ -15,6 +15,7 @@ from services.webhook_dispatcher.ports import Post
 from tests.support.names import Names
 
 NAME = "hooks.example.com"
+TENANT = "acme"
 HERE = "127.0.0.0/8,::1/128"
 PATIENT = Timeouts(connect=5, total=15)
 SHORT = Timeouts(connect=0.3, total=0.5)
@@ -48,11 +49,11 @@ async def poster(
         yield opened
 
 
-def to(url: str, body: bytes = BODY) -> Post:
+def to(url: str, body: bytes = BODY, tenant: str = TENANT) -> Post:
     headers = {
         "Content-Type": "application/json",
         "webhook-id": "evt_1",
         "webhook-timestamp": "1760000000",
         "webhook-signature": "v1,c2lnbmF0dXJl",
     }
-    return Post(url, headers, body)
+    return Post(tenant, url, headers, body)

@@ -344,7 +344,7 @@ def _is_there(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
     return check
 
 
-async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
+async def test_a_post_that_found_no_thread_of_its_tenant_for_its_name_was_not_tried() -> None:
     gate = threading.Event()
     names = Names({NAME: [["127.0.0.1"]], "silent.example.com": [["127.0.0.1"]]})
 
@@ -353,7 +353,7 @@ async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
             gate.wait(20)
 
     names.before = wait_if_silent
-    lookups = Lookups(seconds=1, thread_seconds=0.2, at_once=1, getaddrinfo=names)
+    lookups = Lookups(seconds=1, thread_seconds=0.2, at_once=4, getaddrinfo=names)
     async with (
         receiver() as endpoint,
         open_poster(
@@ -363,16 +363,18 @@ async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
             clock=lambda: datetime.now(UTC),
         ) as sender,
     ):
-        hung, unlucky = await asyncio.gather(
+        hung, unlucky, of_another = await asyncio.gather(
             sender.post(to("https://silent.example.com/")),
             sender.post(to(endpoint.url(host=NAME))),
+            sender.post(to(endpoint.url(host=NAME), tenant="other")),
         )
         gate.set()
 
     assert hung.outcome is AttemptOutcome.TIMED_OUT
     assert unlucky.outcome is AttemptOutcome.NOT_TRIED
     assert unlucky.error == "The host name could not be looked up yet."
-    assert endpoint.requests == []
+    assert of_another.outcome is AttemptOutcome.SUCCEEDED
+    assert len(endpoint.requests) == 1
 
 
 async def test_a_post_for_which_this_process_may_open_no_file_was_not_tried(

@@ -26,7 +26,7 @@ from services.webhook_dispatcher.engine.health import (
 )
 from services.webhook_dispatcher.ports import AttemptOutcome
 from services.webhook_dispatcher.repository.endpoints import Health
-from tests.integration.webhooks.sending import NAME, poster, to
+from tests.integration.webhooks.sending import NAME, TENANT, poster, to
 from tests.support.names import Names
 from tests.support.receivers import Authority, receiver, replies
 from tests.unit.webhook_dispatcher.addresses import LITERAL_FORMS, PUBLIC, REFUSED_ADDRESSES
@@ -112,7 +112,7 @@ async def test_a_literal_address_is_refused_at_the_socket_too() -> None:
     lookups = Lookups()
     connections = Connections(CallbackPolicy(Allowance()), lookups, limit=10, lifetime_seconds=60)
     async with receiver() as endpoint:
-        lease = connections.lease(TargetClass.PUBLIC)
+        lease = connections.lease(TargetClass.PUBLIC, TENANT)
         with pytest.raises(ForbiddenAddress):
             await lease.session.post(endpoint.url())
         lease.release()
@@ -128,7 +128,7 @@ async def test_a_resolver_that_changes_its_answer_after_the_check_wins_nothing()
     lookups = Lookups(getaddrinfo=names)
     url = f"https://{NAME}:8443/"
     async with receiver(host=host, port=8443) as inside, poster(allow="", names=names) as sender:
-        await ResolvingCallbackUrls(policy, lookups).check(url)
+        await ResolvingCallbackUrls(policy, lookups).check(url, TENANT)
         attempt = await sender.post(to(url))
 
     assert names.asked == [NAME, NAME]

@@ -35,7 +35,8 @@ async def lookups(names: Names) -> AsyncIterator[Lookups]:
 
 async def is_taken(lookups: Lookups, url: str, allow: str = "") -> bool:
     try:
-        await ResolvingCallbackUrls(CallbackPolicy(Allowance.parse(allow)), lookups).check(url)
+        urls = ResolvingCallbackUrls(CallbackPolicy(Allowance.parse(allow)), lookups)
+        await urls.check(url, "acme")
     except Invalid as invalid:
         return [error["loc"] for error in invalid.errors] != [["body", "callback_url"]]
     return True
@@ -193,7 +194,7 @@ async def test_a_name_that_does_not_resolve_is_refused_in_the_same_words_as_a_pr
 
     for host in ("inside.example.com", "nowhere.example.com"):
         with pytest.raises(Invalid) as refused:
-            await urls.check(f"https://{host}/")
+            await urls.check(f"https://{host}/", "acme")
         said.append(refused.value.errors)
 
     assert said[0] == said[1]

@@ -34,7 +34,7 @@ class Silent:
         self.answer = asyncio.Event()
         self.asked = 0
 
-    async def check(self, url: str) -> None:
+    async def check(self, url: str, tenant: str) -> None:
         self.asked += 1
         await self.answer.wait()
 

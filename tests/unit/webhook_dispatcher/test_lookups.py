@@ -16,6 +16,7 @@ from tests.support.names import Names
 from tests.support.pace import pace, waiting_pace
 from tests.support.waiting import eventually
 
+TENANT = "acme"
 QUICK = [f"quick-{number}.example.com" for number in range(20)]
 
 
@@ -48,7 +49,7 @@ async def patient(silent: Silent) -> AsyncIterator[Lookups]:
 @pytest.fixture
 async def lookups(silent: Silent) -> AsyncIterator[Lookups]:
     opened = Lookups(
-        seconds=1, at_once=4, slow_at_once=1, slow_seconds=0.5, getaddrinfo=silent.names
+        seconds=1, at_once=16, slow_at_once=4, slow_seconds=0.5, getaddrinfo=silent.names
     )
     yield opened
     silent.gate.set()
@@ -58,7 +59,7 @@ async def lookups(silent: Silent) -> AsyncIterator[Lookups]:
 async def test_a_name_is_looked_up_once_however_many_ask_at_the_same_time(
     silent: Silent, patient: Lookups
 ) -> None:
-    answers = await asyncio.gather(*(patient.addresses(QUICK[0]) for _ in range(50)))
+    answers = await asyncio.gather(*(patient.addresses(QUICK[0], TENANT) for _ in range(50)))
 
     assert answers == [["1.1.1.1"]] * 50
     assert silent.names.asked == [QUICK[0]]
@@ -67,25 +68,25 @@ async def test_a_name_is_looked_up_once_however_many_ask_at_the_same_time(
 async def test_an_answer_is_not_kept(silent: Silent, patient: Lookups) -> None:
     silent.names.answers["moving.example.com"] = [["1.1.1.1"], ["1.0.0.1"]]
 
-    assert await patient.addresses("moving.example.com") == ["1.1.1.1"]
-    assert await patient.addresses("moving.example.com") == ["1.0.0.1"]
+    assert await patient.addresses("moving.example.com", TENANT) == ["1.1.1.1"]
+    assert await patient.addresses("moving.example.com", TENANT) == ["1.0.0.1"]
 
 
 async def test_a_name_without_an_address_is_not_resolved(patient: Lookups) -> None:
     with pytest.raises(NotResolved):
-        await patient.addresses("nowhere.example.com")
+        await patient.addresses("nowhere.example.com", TENANT)
 
 
 async def test_the_scope_of_an_address_is_told(silent: Silent, patient: Lookups) -> None:
     silent.names.always("linked.example.com", "fe80::1%3")
 
-    assert await patient.addresses("linked.example.com") == ["fe80::1%3"]
+    assert await patient.addresses("linked.example.com", TENANT) == ["fe80::1%3"]
 
 
 async def test_a_silent_name_is_given_up_in_time_and_holds_one_thread(
     silent: Silent, lookups: Lookups
 ) -> None:
-    asked = [lookups.addresses("silent.example.com") for _ in range(20)]
+    asked = [lookups.addresses("silent.example.com", TENANT) for _ in range(20)]
     async with asyncio.timeout(10 * pace()):
         answers = await asyncio.gather(*asked, return_exceptions=True)
 
@@ -99,7 +100,7 @@ async def test_names_that_were_silent_before_leave_the_threads_to_the_others(
     names = [f"silent-{number}.example.com" for number in range(4)]
 
     async def ask_all() -> None:
-        asked = [lookups.addresses(name) for name in names]
+        asked = [lookups.addresses(name, TENANT) for name in names]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         assert all(isinstance(answer, NotResolved) for answer in answers)
 
@@ -109,9 +110,41 @@ async def test_names_that_were_silent_before_leave_the_threads_to_the_others(
     silent.gate.clear()
 
     await ask_all()
-    answers = await asyncio.gather(*(lookups.addresses(name) for name in QUICK))
+    answers = await asyncio.gather(*(lookups.addresses(name, TENANT) for name in QUICK))
 
     assert answers == [["1.1.1.1"]] * len(QUICK)
+
+
+async def test_silent_names_of_one_tenant_leave_the_threads_to_others(
+    silent: Silent, lookups: Lookups
+) -> None:
+    names = [f"silent-{number}.example.com" for number in range(40)]
+
+    asked = [asyncio.create_task(lookups.addresses(name, "loud")) for name in names]
+    await eventually("one of them has a thread", lambda: _is_asked(silent))
+    answers = await asyncio.gather(*(lookups.addresses(name, TENANT) for name in QUICK))
+    silent.gate.set()
+    await asyncio.gather(*asked, return_exceptions=True)
+
+    assert answers == [["1.1.1.1"]] * len(QUICK)
+
+
+async def test_a_tenant_does_not_wait_for_the_thread_of_another_that_asks_for_the_same_name(
+    silent: Silent, lookups: Lookups
+) -> None:
+    names = [f"silent-{number}.example.com" for number in range(8)]
+
+    asked = [asyncio.create_task(lookups.addresses(name, "loud")) for name in [*names, QUICK[0]]]
+    await eventually("one of them has a thread", lambda: _is_asked(silent))
+    answer = await lookups.addresses(QUICK[0], TENANT)
+    silent.gate.set()
+    await asyncio.gather(*asked, return_exceptions=True)
+
+    assert answer == ["1.1.1.1"]
+
+
+async def _is_asked(silent: Silent) -> bool:
+    return bool(silent.names.asked)
 
 
 async def test_what_nobody_waits_for_any_more_is_not_looked_up(
@@ -119,7 +152,7 @@ async def test_what_nobody_waits_for_any_more_is_not_looked_up(
 ) -> None:
     names = [f"silent-{number}.example.com" for number in range(8)]
 
-    asked = [lookups.addresses(name) for name in names]
+    asked = [lookups.addresses(name, TENANT) for name in names]
     await asyncio.gather(*asked, return_exceptions=True)
     silent.gate.set()
     await eventually("the lookups end", _none_under_way(lookups))
@@ -138,7 +171,7 @@ async def test_fifty_names_that_fall_silent_at_one_moment_delay_no_other(silent:
     lookups = Lookups(getaddrinfo=silent.names)
 
     names = [*(f"silent-{number}.example.com" for number in range(50)), QUICK[0]]
-    *hanging, quick = [asyncio.create_task(lookups.addresses(name)) for name in names]
+    *hanging, quick = [asyncio.create_task(lookups.addresses(name, TENANT)) for name in names]
     answer = await quick
     was_first = not any(task.done() for task in hanging)
     silent.gate.set()
@@ -157,7 +190,7 @@ async def test_a_name_for_which_no_thread_is_free_is_told_apart_from_one_that_is
         seconds=1, thread_seconds=0.2 * waiting_pace(), at_once=1, getaddrinfo=silent.names
     )
 
-    asked = [lookups.addresses(name) for name in ("silent.example.com", QUICK[0])]
+    asked = [lookups.addresses(name, TENANT) for name in ("silent.example.com", QUICK[0])]
     hung, unlucky = await asyncio.gather(*asked, return_exceptions=True)
     silent.gate.set()
     await lookups.close()
