@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -78,3 +79,14 @@ def server_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
             f"{certificate_file} has no certificate that goes with the key in {key_file}, or the key has a passphrase"
         ) from None
     return context
+
+
+def expiry_of(certificate_file: str) -> datetime | None:
+    """When the first certificate of the file, the server's own, expires; None where that cannot be read."""
+    # It takes 5 MiB, which processes without a certificate do not need.
+    from cryptography.x509 import load_pem_x509_certificate  # noqa: PLC0415 - see above
+
+    try:
+        return load_pem_x509_certificate(Path(certificate_file).read_bytes()).not_valid_after_utc
+    except (OSError, ValueError):
+        return None

@@ -15,6 +15,7 @@ from libs.cli.output import console, print_json
 from libs.cli.services import settings_of_services
 from libs.client.errors import OperatorError
 from libs.gathering import gather_or_cancel
+from libs.runtime.listening_settings import ListeningSettings
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ProcessSettings, ServiceSettings, names_of
@@ -35,7 +36,7 @@ deploy/postgres, deploy/rabbitmq and compose read them.
 class Finding:
     service: str
     subject: str
-    """settings, database, broker or providers."""
+    """settings, certificate, database, broker or providers."""
     what_to_do: str
 
 
@@ -144,6 +145,8 @@ async def _examined(kind: type[ProcessSettings], *, production: bool) -> list[Fi
     production = production or settings.is_production
     found += [Finding(kind.service, "settings", problem) for problem in settings.problems()]
     looks: dict[str, AsyncIterator[str]] = {}
+    if isinstance(settings, ListeningSettings):
+        looks["certificate"] = examinations.certificate(settings)
     if isinstance(settings, ServiceSettings):
         looks["database"] = examinations.database(settings, production=production)
     if isinstance(settings, MessagingSettings):

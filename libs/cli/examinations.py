@@ -6,6 +6,7 @@ import asyncio
 import re
 import uuid
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
 import aiohttp
@@ -25,6 +26,7 @@ from libs.messaging.connection import Connection, connect
 from libs.messaging.permissions import permissions_of
 from libs.messaging.topology import replies_queue
 from libs.persistence.addressing import connect_arguments
+from libs.runtime.listening_settings import ListeningSettings
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ServiceSettings
@@ -33,10 +35,12 @@ from libs.runtime.start_checks import (
     seconds_ahead,
     simulator_as_provider,
 )
-from libs.tls import client_context
+from libs.tls import client_context, expiry_of
 
 SECONDS = 10.0
 """For one server."""
+EXPIRES_SOON = timedelta(days=14)
+"""Of a certificate: as the alert BanksideCertificateExpiring."""
 DEFINITIONS = 'load the definitions ("Users of the broker" in deploy/README.md)'
 
 _COLUMNS = """
@@ -54,6 +58,16 @@ SELECT (SELECT rolsuper OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE roln
         WHERE relnamespace = to_regnamespace(current_schema()) AND pg_has_role(relowner, 'MEMBER')
     )
 """
+
+
+async def certificate(settings: ListeningSettings) -> AsyncIterator[str]:
+    """The one that callers are served: not about to expire."""
+    path = settings.tls_certificate_file
+    expires_at = expiry_of(path) if path else None
+    if expires_at is not None and expires_at - datetime.now(UTC) < EXPIRES_SOON:
+        yield (
+            f"renew the certificate in {path}: callers do not connect after {expires_at:%Y-%m-%d %H:%M} UTC."
+        )
 
 
 async def database(settings: ServiceSettings, *, production: bool) -> AsyncIterator[str]:

@@ -64,6 +64,10 @@ class ListeningSettings(ProcessSettings):
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
+        yield from self.refusals_of_key()
+
+    def refusals_of_key(self) -> Iterator[str]:
+        """What production refuses of the file of the certificate's key, at the start and when it is renewed."""
         if self.tls_key_file is not None:
             try:
                 require_private_file(self.variable("tls_key_file"), self.tls_key_file)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 from aiohttp import web
 
+from libs.runtime import served_certificate
 from libs.runtime.accepting import accepting, bound_at, until_arrived
 from libs.runtime.connections import Connections
 from libs.runtime.handshakes import Handshakes
@@ -35,6 +36,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     It is ready without the gateway, too: its pages then say that the gateway cannot be reached.
     """
     encryption = settings.encryption()
+    served_certificate.measure(settings.tls_certificate_file)
     connector = aiohttp.TCPConnector(
         limit=CONNECTIONS_TO_GATEWAY, ssl=settings.encryption_to_gateway()
     )

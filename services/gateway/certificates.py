@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import structlog
 
+from libs.runtime import served_certificate
 from libs.runtime.process import Misconfigured
 from services.gateway.settings import Settings
 
@@ -30,6 +31,7 @@ class Certificate:
         self._used = self._refused = _marks(settings)
         self.context = settings.encryption()
         """None: connections are not encrypted."""
+        served_certificate.measure(settings.tls_certificate_file)
 
     async def follow_for_ever(self, renew: Callable[[ssl.SSLContext], None]) -> None:
         """Have `renew` called whenever the files have changed and can be used.
@@ -43,16 +45,25 @@ class Certificate:
             if marks == self._used:
                 continue
             try:
-                context = self._settings.encryption()
+                context = self._renewed()
             except Misconfigured as error:
                 if marks != self._refused:
                     log.error("certificate_not_renewed", because=str(error))  # noqa: TRY400 - it says all
                 self._refused = marks
                 continue
-            assert context is not None, "settings do not change"
             renew(context)
+            served_certificate.measure(self._settings.tls_certificate_file)
             self._used = marks
             log.info("certificate_renewed")
+
+    def _renewed(self) -> ssl.SSLContext:
+        """Raises Misconfigured, also for a key that a start would refuse."""
+        if self._settings.is_production:
+            for refusal in self._settings.refusals_of_key():
+                raise Misconfigured(refusal)
+        context = self._settings.encryption()
+        assert context is not None, "settings do not change"
+        return context
 
 
 def _marks(settings: Settings) -> list[_Mark]:

@@ -49,12 +49,12 @@ class Authority:
         path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         self.file = str(path)
 
-    def identity(self, host: str = "localhost") -> Identity:
-        """A certificate for this host name, with its key."""
+    def identity(self, host: str = "localhost", *, days: float = 1) -> Identity:
+        """A certificate for this host name, with its key; it expires in so many days."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         certificate = (
-            _builder(subject, self._name, key.public_key())
+            _builder(subject, self._name, key.public_key(), days)
             .add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
             .sign(self._key, hashes.SHA256())
         )
@@ -72,7 +72,7 @@ class Authority:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: float = 1
 ) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
@@ -82,7 +82,7 @@ def _builder(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(days=1))
+        .not_valid_after(now + timedelta(days=days))
     )
 
 

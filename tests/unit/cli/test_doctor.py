@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from libs.cli import examinations
 from libs.providers.sandbox.settings import SIMULATOR
 from services.gateway.settings import Settings as GatewaySettings
+from tests.support.certificates import Authority
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.ports import free_ports
@@ -84,6 +85,26 @@ async def test_what_production_refuses_is_said_before(settings: Mapping[str, str
     assert [(service, subject) for service, subject, _ in found] == [("gateway", "settings")] * 2
     assert "unset BANKSIDE_CRASH_AT" in found[0][2]
     assert "BANKSIDE_GATEWAY_TRUSTED_PROXIES" in found[1][2]
+
+
+async def test_a_certificate_that_is_about_to_expire_is_found(
+    settings: Mapping[str, str], tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    late, early = authority.identity("late", days=13), authority.identity("early", days=15)
+    of_gateway = {
+        "BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE": late.certificate_file,
+        "BANKSIDE_GATEWAY_TLS_KEY_FILE": late.key_file,
+    }
+    of_console = {
+        "BANKSIDE_CONSOLE_TLS_CERTIFICATE_FILE": early.certificate_file,
+        "BANKSIDE_CONSOLE_TLS_KEY_FILE": early.key_file,
+    }
+
+    found = await findings({**settings, **of_gateway, **of_console}, "gateway", "console")
+
+    assert [(service, subject) for service, subject, _ in found] == [("gateway", "certificate")]
+    assert f"renew the certificate in {late.certificate_file}" in found[0][2]
 
 
 async def test_a_name_of_a_service_that_sets_nothing_is_told_with_the_nearest_setting(
