@@ -125,7 +125,7 @@ class GetDelivery(Command):
 
 class ResendDelivery(Command):
     """Deliver the event of a delivery once more, as a delivery of its own, at once, even while the circuit breaker is
-    open.
+    open. Of an event that is older than 30 days it is 404.
     """
 
     subscription_id: str

@@ -234,7 +234,7 @@ class Handlers:
         subscriptions = SubscriptionCommands(outcomes, sealer, callback_urls, wake, batches)
         found = SubscriptionQueries(database)
         secrets = Secrets(outcomes, sealer, database, overlap)
-        deliveries = DeliveryCommands(outcomes, record, wake)
+        deliveries = DeliveryCommands(outcomes, record, wake, retention)
         delivered = DeliveryQueries(database)
         events = Events(database)
         self.commands: Mapping[str, CommandHandler] = _by_name(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
@@ -12,10 +11,8 @@ from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
 from services.webhook_dispatcher.engine.run import CONNECTIONS
-from services.webhook_dispatcher.engine.schedule import longest_seconds
+from services.webhook_dispatcher.engine.schedule import longest_days
 from services.webhook_dispatcher.repository.claims import LONGEST_LEASE_SECONDS
-
-DAY_SECONDS = 86400.0
 
 
 def _parts(value: Any) -> Any:
@@ -70,7 +67,7 @@ class Settings(CommandSettings):
     def _outlasts_the_schedule(cls, retention_days: int, known: ValidationInfo) -> int:
         if "retry_seconds" not in known.data:
             return retention_days
-        needed = math.ceil(longest_seconds(known.data["retry_seconds"]) / DAY_SECONDS)
+        needed = longest_days(known.data["retry_seconds"])
         if retention_days < needed:
             raise ValueError(
                 "with the retry schedule that is set,"

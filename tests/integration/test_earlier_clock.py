@@ -16,6 +16,7 @@ from services.ledger_read.waiting_entries import WaitingEntries
 from services.onboarding.repository import step_retention
 from services.reconciliation.repository import differences, runs
 from services.webhook_dispatcher.engine.retention import Retention
+from services.webhook_dispatcher.engine.rules import DeliverySettings
 from services.webhook_dispatcher.engine.upkeep import LEASE
 from services.webhook_dispatcher.repository import retention
 from services.webhook_dispatcher.repository.partitions import Partitions
@@ -72,7 +73,8 @@ async def forget_redeliveries(database: Database) -> None:
 
 async def drop_days(database: Database) -> None:
     async with leadership(database, LEASE) as term:
-        await Retention(database, Partitions(database), KEPT).drop(term)
+        settings = DeliverySettings(retention=KEPT)
+        await Retention(database, Partitions(database), settings).drop(term)
 
 
 async def delete_named(database: Database) -> None:

@@ -126,6 +126,7 @@ async def recover(connection: AsyncConnection) -> int:
         OURS,
         since=now - timedelta(days=1),
         until=now + timedelta(days=1),
+        first_kept=date.min,
         after=recovery.BEGINNING,
         limit=BATCH,
     )

@@ -2,7 +2,9 @@
 
 Days are over by the database's clock and by this process's, so that neither of them drops a day alone
 (`libs.persistence.earlier_clock`). A held delivery is dropped with its event. A pending delivery is still being tried,
-as after a resend of an old event: all events of that day stay until it is over.
+as after a resend just before the retention was over: all events of that day stay until it is over, but for no longer
+than a retry schedule may last. Then it is dropped with them, since a subscription that is disabled and made active
+again and again would have it pending for ever.
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.persistence.engine import Database
 from libs.persistence.leadership import Term, fence
+from services.webhook_dispatcher.engine.rules import DeliverySettings
+from services.webhook_dispatcher.engine.schedule import longest_days
 from services.webhook_dispatcher.metrics import EVENT_DAYS_KEPT
 from services.webhook_dispatcher.repository import claims, partitions, retention
 from services.webhook_dispatcher.repository.partitions import Partitioned, Partitions
@@ -31,16 +35,13 @@ began: ids of deliveries that are sent again go by the clocks of processes.
 
 
 class Retention:
-    """Drops the events and attempts that are beyond the retention.
+    """Drops the events and attempts that are beyond the retention."""
 
-    Args:
-        kept: the retention, in whole days.
-    """
-
-    def __init__(self, database: Database, known: Partitions, kept: timedelta) -> None:
+    def __init__(self, database: Database, known: Partitions, settings: DeliverySettings) -> None:
         self._database = database
         self._known = known
-        self._kept = kept
+        self._kept = settings.retention
+        self._tried = timedelta(days=longest_days(settings.retry_seconds))
         self._events_not_before = 0.0
         self._log = structlog.get_logger("webhooks")
 
@@ -72,7 +73,7 @@ class Retention:
     async def _drop_events(self, outdated: list[date], first_kept: date, term: Term) -> None:
         async with self._database.transaction() as connection:
             added_since = await retention.first_id_of(connection, SKEW)
-        with_deliveries = await self._drop_held(first_kept, term)
+        with_deliveries = await self._drop_deliveries(first_kept, term)
         kept = [
             day
             for day in outdated
@@ -83,22 +84,31 @@ class Retention:
             EVENT_DAYS_KEPT.inc(len(kept))
             self._log.warning("event_days_kept", days=[day.isoformat() for day in kept])
 
-    async def _drop_held(self, first_kept: date, term: Term) -> set[date]:
-        """Drop held deliveries. Returns the days before `first_kept` that have other deliveries."""
-        dropped = 0
+    async def _drop_deliveries(self, first_kept: date, term: Term) -> set[date]:
+        """Drop deliveries that are held, or were tried for long enough. Returns the days before `first_kept` that have
+        other deliveries.
+        """
+        held = pending = 0
         with_deliveries: set[date] = set()
         last: UUID | None = claims.FIRST
         while last is not None:
             async with self._database.transaction() as connection:
                 await fence(connection, term)
-                batch = await retention.drop_held_deliveries(
-                    connection, first_kept, after=last, most=DROP_BATCH
+                batch = await retention.drop_deliveries(
+                    connection,
+                    first_kept,
+                    pending_before=first_kept - self._tried,
+                    after=last,
+                    most=DROP_BATCH,
                 )
-            dropped += batch.dropped
+            held += batch.held
+            pending += batch.pending
             with_deliveries |= batch.days_left
             last = batch.last
-        if dropped:
-            self._log.warning("held_deliveries_dropped", count=dropped)
+        if held:
+            self._log.warning("held_deliveries_dropped", count=held)
+        if pending:
+            self._log.warning("pending_deliveries_dropped", count=pending)
         return with_deliveries
 
     async def _drop(

@@ -79,7 +79,7 @@ async def run_engine(
     recorder = AttemptRecorder(
         database, partitions, unavailability, settings, clock, random, dispatcher.recorded
     )
-    retention = Retention(database, partitions, settings.retention)
+    retention = Retention(database, partitions, settings)
     upkeep = Upkeep(database, partitions, unavailability, retention, dispatcher.wake)
     ingest = Ingest(database, partitions, settings.retention, clock, dispatcher.added)
     consumer = EventConsumer(process.service, ingest.record)

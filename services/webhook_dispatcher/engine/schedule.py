@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from services.webhook_dispatcher.engine.rules import POST_SECONDS
 from services.webhook_dispatcher.ports import LONGEST_RETRY_AFTER
 
+DAY_SECONDS = 86_400
 JITTER = 0.2
 
 Random = Callable[[], float]
@@ -53,3 +55,8 @@ def longest_seconds(retry_seconds: Sequence[float]) -> float:
     asked = LONGEST_RETRY_AFTER.total_seconds()
     pauses = (max(pause * (1 + JITTER), asked) for pause in retry_seconds)
     return sum(pauses) + (len(retry_seconds) + 1) * POST_SECONDS
+
+
+def longest_days(retry_seconds: Sequence[float]) -> int:
+    """As `longest_seconds`, in whole days."""
+    return math.ceil(longest_seconds(retry_seconds) / DAY_SECONDS)

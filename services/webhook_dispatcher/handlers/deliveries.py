@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Protocol
 from uuid import UUID
 
@@ -28,7 +29,12 @@ from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import DeliveryRecord
-from services.webhook_dispatcher.repository import deliveries, endpoints, subscriptions
+from services.webhook_dispatcher.repository import (
+    deliveries,
+    endpoints,
+    partitions,
+    subscriptions,
+)
 from services.webhook_dispatcher.views import delivery_detail, delivery_view, subscription_event
 
 
@@ -41,8 +47,20 @@ class Record(Protocol):
 
 
 class DeliveryCommands:
-    def __init__(self, outcomes: Outcomes, record: Record, wake: Callable[[], None]) -> None:
+    """
+    Args:
+        retention: how old the event of a delivery that is sent again may be.
+    """
+
+    def __init__(
+        self,
+        outcomes: Outcomes,
+        record: Record,
+        wake: Callable[[], None],
+        retention: timedelta,
+    ) -> None:
         self._outcomes = outcomes
+        self._retention = retention
         self._record = record
         self._wake = wake
 
@@ -70,7 +88,9 @@ class DeliveryCommands:
             subscription = await owned_and_active(
                 connection, drive.principal, command.subscription_id
             )
-            made = await send_again(connection, subscription.id, parse_id(command.delivery_id))
+            made = await send_again(
+                connection, subscription.id, parse_id(command.delivery_id), self._retention
+            )
             return delivery_view(made)
 
         done = await self._outcomes.change(drive, Delivery, resend)
@@ -108,15 +128,25 @@ class DeliveryQueries:
 
 
 async def send_again(
-    connection: AsyncConnection, subscription_id: UUID, delivery_id: UUID | None
+    connection: AsyncConnection,
+    subscription_id: UUID,
+    delivery_id: UUID | None,
+    retention: timedelta,
 ) -> DeliveryRecord:
     """Add a delivery of the same event, to be attempted before all others of the subscription, whose row is locked;
-    where the circuit breaker is open, as its probe. Raises NotFound.
+    where the circuit breaker is open, as its probe.
+
+    Raises:
+        NotFound: also for an event beyond the retention, which is kept while another delivery is pending: it would be
+            kept for as long as it is sent again.
     """
     known = await find_delivery(connection, subscription_id, delivery_id)
     added = UUID(bytes=uuid7().bytes)
     again = [(added, known.event_day, known.event_id)]
-    if not await deliveries.add_again(connection, subscription_id, again):
+    first_kept = await partitions.earlier_today(connection) - retention
+    if known.event_day < first_kept or not await deliveries.add_again(
+        connection, subscription_id, again
+    ):
         raise NotFound("The event is kept no longer.")
     await deliveries.note(connection, subscription_id, known)
     await deliveries.put_first(connection, subscription_id, added)

@@ -46,12 +46,13 @@ class OperatingWebhooks:
     """The database bounds each statement.
 
     Args:
-        retention: the longest time that `since` of a recovery may lie in the past.
+        retention: the longest time that `since` of a recovery, and what is sent again, may lie in the past.
         wake: called when something has become due.
     """
 
     def __init__(self, database: Database, retention: timedelta, wake: Callable[[], None]) -> None:
         self._database = database
+        self._retention = retention
         self._recoveries = OperatorRecoveries(database, retention, wake)
         self._wake = wake
 
@@ -135,7 +136,9 @@ class OperatingWebhooks:
     ) -> Result:
         async with self._database.transaction() as connection:
             subscription = await found_and_active(connection, command.subscription_id)
-            made = await send_again(connection, subscription.id, parse_id(command.delivery_id))
+            made = await send_again(
+                connection, subscription.id, parse_id(command.delivery_id), self._retention
+            )
             await record(
                 connection,
                 principal,

@@ -1,7 +1,8 @@
 """Recovering a subscription: events whose delivery failed or was held in a period are delivered, each once.
 
 Held deliveries become pending, one of each event. An event that failed for good gets a new delivery, or its held one
-becomes pending. An event that was delivered since, or is on its way, gets neither. A recovery goes in batches, since it
+becomes pending. An event that was delivered since, or is on its way, gets neither; nor does one from before the
+retention, which is kept while another delivery of its day is pending. A recovery goes in batches, since it
 may be large. Each batch is a transaction under the lock of the subscription's row, so that two recoveries at once do
 not deliver an event twice. A subscriber's command commits its progress with each batch, and other commands take their
 turn in between (`batches.py`); an operator's request (`operating_recovery.py`) answers how far it has come.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -31,7 +32,7 @@ from services.webhook_dispatcher.handlers.batches import Batches
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import SubscriptionRecord
-from services.webhook_dispatcher.repository import deliveries, recovery
+from services.webhook_dispatcher.repository import deliveries, partitions, recovery
 
 BATCH = 2000
 
@@ -63,6 +64,7 @@ class _Batch:
     connection: AsyncConnection
     subscription_id: UUID
     since: datetime
+    first_kept: date
     progress: Progress
 
 
@@ -138,9 +140,10 @@ async def next_batch(
     progress = known or await _begin(connection, period, retention)
     if subscription.status is not SubscriptionStatus.ACTIVE:
         return progress.model_copy(update={"phase": "done"})  # not active any more
+    first_kept = await partitions.earlier_today(connection) - retention
     while progress.phase != "done":
         before = progress
-        batch = _Batch(connection, subscription.id, period.since, before)
+        batch = _Batch(connection, subscription.id, period.since, first_kept, before)
         work = _release_held if before.phase == "held" else _deliver_failed
         progress = await work(batch)
         if progress.phase == before.phase:
@@ -169,6 +172,7 @@ async def _release_held(batch: _Batch) -> Progress:
         batch.subscription_id,
         since=batch.since,
         until=progress.until,
+        first_kept=batch.first_kept,
         after=progress.after,
         limit=BATCH,
     )
@@ -190,7 +194,8 @@ async def _deliver_failed(batch: _Batch) -> Progress:
     )
     if not failed:
         return progress.model_copy(update={"phase": "done"})
-    again = await recovery.still_failed(connection, subscription_id, failed)
+    failed_and_kept = [failure for failure in failed if failure.event_day >= batch.first_kept]
+    again = await recovery.still_failed(connection, subscription_id, failed_and_kept)
     released = await recovery.release_redeliveries(
         connection, subscription_id, [event_id for _, event_id in again]
     )

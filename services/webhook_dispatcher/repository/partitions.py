@@ -68,13 +68,18 @@ class Partitions:
     async def earlier_today(self) -> date:
         """The UTC day by the database's clock or this process's, whichever is earlier."""
         async with self._database.transaction() as connection:
-            day: date = (await connection.execute(_EARLIER_TODAY)).scalar_one()
-        return day
+            return await earlier_today(connection)
 
     def forget(self) -> None:
         """Look at the catalogue again next time: partitions may have been dropped."""
         for known in self._known.values():
             known.clear()
+
+
+async def earlier_today(connection: AsyncConnection) -> date:
+    """As `Partitions.earlier_today`."""
+    day: date = (await connection.execute(_EARLIER_TODAY)).scalar_one()
+    return day
 
 
 async def days(connection: AsyncConnection, table: Partitioned) -> set[date]:

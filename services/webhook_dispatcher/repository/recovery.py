@@ -69,6 +69,7 @@ _RELEASE = text(
     ), held AS (
         SELECT id, event_id, held_at FROM delivery
         WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE held_at BETWEEN :since AND :until)) AND state = 'held'
+            AND event_day >= :first_kept
         ORDER BY id FOR UPDATE
     ), wanted AS (
         SELECT DISTINCT ON (x.event_id) x.id FROM held x
@@ -144,12 +145,13 @@ async def release_held(
     *,
     since: datetime,
     until: datetime,
+    first_kept: date,
     after: UUID,
     limit: int,
 ) -> ReleasedBatch:
     """Look at the next `limit` held deliveries, and make those that were held between `since` and `until` pending and
     due: one of each event, and none of an event that is on its way or was delivered since. The others of that time are
-    dropped. The retry schedule of those that are due begins anew.
+    dropped. The retry schedule of those that are due begins anew. Those of events from before `first_kept` stay held.
 
     Held deliveries of other times are looked at in batches, too: an index on the time would have to be written whenever
     deliveries are held.
@@ -160,6 +162,7 @@ async def release_held(
             "subscription_id": subscription_id,
             "since": since,
             "until": until,
+            "first_kept": first_kept,
             "after": after,
             "limit": limit,
         },

@@ -1,4 +1,4 @@
-"""What is removed when the retention is over, besides partitions: deliveries on hold, and notes of redeliveries."""
+"""What is removed when the retention is over, besides partitions: deliveries, and notes of redeliveries."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from libs.persistence.earlier_clock import EARLIER_NOW
 from services.webhook_dispatcher.tables import redelivery
 
 # A set-based statement: read as SQL, it is one thought.
-_DROP_HELD = text(
+_DROP_DELIVERIES = text(
     """
     WITH looked_at AS (
         SELECT id, event_day, state FROM delivery WHERE id > :after ORDER BY id LIMIT :most
     ), dropped AS (
         DELETE FROM delivery WHERE id = ANY(ARRAY(
             SELECT id FROM delivery
-            WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE event_day < :before AND state = 'held'))
-                AND state = 'held'
+            WHERE id = ANY(ARRAY(
+                SELECT id FROM looked_at
+                WHERE event_day < :pending_before OR (event_day < :before AND state = 'held')
+            )) AND (event_day < :pending_before OR state = 'held')
             FOR UPDATE SKIP LOCKED
         ))
-        RETURNING id
+        RETURNING id, state
     )
-    SELECT (SELECT count(*) FROM dropped) AS dropped,
+    SELECT (SELECT count(*) FROM dropped WHERE state = 'held') AS held,
+        (SELECT count(*) FROM dropped WHERE state = 'pending') AS pending,
         ARRAY(SELECT DISTINCT event_day FROM looked_at
             WHERE event_day < :before AND id NOT IN (SELECT id FROM dropped)) AS days_left,
         (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
@@ -49,31 +52,38 @@ _FORGET_REDELIVERIES = delete(redelivery).where(is_chosen(_PLACE, _PAST))
 
 
 @dataclass(frozen=True, slots=True)
-class HeldDropped:
-    """What one batch of `drop_held_deliveries` did.
+class Dropped:
+    """What one batch of `drop_deliveries` did.
 
     Args:
-        dropped: how many.
+        held: how many of those on hold were removed.
+        pending: likewise.
         days_left: the days before, of which there are other deliveries among those that were looked at.
         last: the id of the last that was looked at, None when there was none.
     """
 
-    dropped: int
+    held: int
+    pending: int
     days_left: frozenset[date]
     last: UUID | None
 
 
-async def drop_held_deliveries(
-    connection: AsyncConnection, before: date, *, after: UUID, most: int
-) -> HeldDropped:
-    """Look at up to `most` deliveries in order of their ids, and remove those on hold whose event is of a day before.
+async def drop_deliveries(
+    connection: AsyncConnection, before: date, *, pending_before: date, after: UUID, most: int
+) -> Dropped:
+    """Look at up to `most` deliveries in order of their ids, and remove those on hold whose event is of a day before,
+    and all whose event is of a day before `pending_before`, the earlier day. An attempt that is under way is not
+    recorded then.
 
     All deliveries are read once a day. An index on the day would have to be written with each delivery, which costs
     more.
     """
-    found = await connection.execute(_DROP_HELD, {"before": before, "after": after, "most": most})
-    dropped, days_left, last = found.one()
-    return HeldDropped(int(dropped), frozenset(days_left), last)
+    found = await connection.execute(
+        _DROP_DELIVERIES,
+        {"before": before, "pending_before": pending_before, "after": after, "most": most},
+    )
+    held, pending, days_left, last = found.one()
+    return Dropped(int(held), int(pending), frozenset(days_left), last)
 
 
 async def first_id_of(connection: AsyncConnection, ago: timedelta) -> UUID:

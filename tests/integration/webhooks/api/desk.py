@@ -193,6 +193,19 @@ class Desk:
             *(uuid.UUID(delivery_id), began.date(), concluded, at, began, status, error),
         )
 
+    async def move_beyond_retention(self, *event_ids: str) -> None:
+        """As if the events had been recorded 31 days ago, together with one whose delivery is pending."""
+        ids = [uuid.UUID(event_id.removeprefix("evt_")) for event_id in event_ids]
+        day = datetime.now(UTC).date() - timedelta(days=31)
+        async with self.database.transaction():
+            await self.database.execute("SELECT make_day_partition('event', $1)", day)
+            for statement in (
+                "UPDATE event SET day = $1 WHERE id = ANY($2)",
+                "UPDATE delivery SET event_day = $1 WHERE event_id = ANY($2)",
+                "UPDATE attempt SET event_day = $1 WHERE event_id = ANY($2)",
+            ):
+                await self.database.execute(statement, day, ids)
+
     async def hold(self, subscription_id: str) -> None:
         """As the engine would what is pending of a subscription that becomes unavailable."""
         await self.database.execute(

@@ -10,7 +10,7 @@ import pytest
 
 from libs.contracts import webhook_operations as table
 from libs.contracts.errors import InvalidState, NotFound
-from libs.contracts.operating.webhooks import GET_DELIVERY as GET_OPERATOR_DELIVERY
+from libs.contracts.operating import webhooks as operators
 from services.webhook_dispatcher.adapters.poster import MAX_ANSWER_BYTES
 from tests.integration.webhooks.api.desk import Desk
 
@@ -107,7 +107,7 @@ async def test_of_a_delivery_with_many_attempts_the_newest_are_shown_and_64_kib_
     )
 
     found = await desk.ask(table.GET_DELIVERY, desk.customer, **asked)
-    seen_by_operators = await desk.operate(GET_OPERATOR_DELIVERY, **asked)
+    seen_by_operators = await desk.operate(operators.GET_DELIVERY, **asked)
 
     for shown in (found, seen_by_operators):
         assert [one["duration_ms"] for one in shown["attempts"]] == [*range(11, 51)]
@@ -226,6 +226,27 @@ async def test_a_delivery_whose_event_is_kept_no_longer_cannot_be_sent_again(des
             subscription_id=subscription_id,
             delivery_id=delivery_id,
         )
+
+
+async def test_an_event_beyond_the_retention_cannot_be_sent_again_while_another_delivery_keeps_it(
+    desk: Desk,
+) -> None:
+    subscription_id, keeping = await desk.subscribe(), await desk.subscribe()
+    event_id = await desk.record()
+    delivery_id = await desk.delivery_of(event_id, subscription_id)
+    await desk.conclude(delivery_id)
+    await desk.move_beyond_retention(event_id)
+    asked = {"subscription_id": subscription_id, "delivery_id": delivery_id}
+
+    with pytest.raises(NotFound) as refusal:
+        await desk.ask(table.RESEND_DELIVERY, desk.customer, **asked)
+    with pytest.raises(NotFound):
+        await desk.operate(operators.RESEND, **asked, reason="The endpoint was mended.")
+
+    assert refusal.value.detail == "The event is kept no longer."
+    [kept] = await desk.deliveries(keeping)
+    assert (kept["event_id"], kept["status"]) == (event_id, "pending")
+    await desk.ask(table.DELETE_SUBSCRIPTION, desk.customer, subscription_id=keeping)
 
 
 async def test_resends_at_once_are_as_many_deliveries(desk: Desk) -> None:

@@ -281,6 +281,27 @@ async def test_since_is_no_earlier_than_what_is_kept(desk: Desk) -> None:
     assert await recovered(desk, subscription_id, datetime.now(UTC) - timedelta(days=29)) == 0
 
 
+async def test_events_beyond_the_retention_are_not_recovered_while_another_delivery_keeps_them(
+    desk: Desk,
+) -> None:
+    subscription_id, now = await desk.subscribe(), datetime.now(UTC)
+    keeping = await desk.subscribe()
+    held, failed, failed_of_today = [
+        await failed_event(desk, subscription_id, now - 3 * HOUR) for _ in range(3)
+    ]
+    assert await recovered(desk, subscription_id, now - 4 * HOUR) == 3
+    redelivered = [await desk.delivery_of(event, subscription_id) for event in (failed, held)]
+    await desk.conclude(redelivered[0], at=now)
+    await desk.conclude(await desk.delivery_of(failed_of_today, subscription_id), at=now)
+    await desk.hold(subscription_id)
+    await desk.move_beyond_retention(held, failed)
+
+    assert await recovered(desk, subscription_id, now - 4 * HOUR) == 1
+
+    assert await pending(desk, subscription_id) == Counter([failed_of_today])
+    await desk.ask(table.DELETE_SUBSCRIPTION, desk.customer, subscription_id=keeping)
+
+
 async def test_a_period_that_ends_now_does_not_begin_in_the_future(desk: Desk) -> None:
     subscription_id = await desk.subscribe()
     later = datetime.now(UTC) + HOUR

@@ -78,6 +78,7 @@ async def release(
             subscription_id,
             since=now - HOUR,
             until=now + HOUR,
+            first_kept=now.date() - timedelta(days=1),
             after=after,
             limit=limit,
         )

@@ -147,7 +147,13 @@ async def recovered(rig: Rig, subscription_id: UUID) -> None:
         now = await recovery.now(connection)
         since, after = now - timedelta(hours=1), recovery.BEGINNING
         await recovery.release_held(
-            connection, subscription_id, since=since, until=now, after=after, limit=10
+            connection,
+            subscription_id,
+            since=since,
+            until=now,
+            first_kept=since.date(),
+            after=after,
+            limit=10,
         )
 
 

@@ -43,7 +43,7 @@ def upkeep(rig: Rig) -> Upkeep:
         rig.database,
         partitions,
         Unavailability(rig.database, partitions, settings, rig.clock, lambda: None),
-        Retention(rig.database, partitions, settings.retention),
+        Retention(rig.database, partitions, settings),
         lambda: None,
     )
 

@@ -21,6 +21,7 @@ from libs.persistence.leadership import leadership
 from services.webhook_dispatcher.engine.ingest import Ingest
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import DeliverySettings
+from services.webhook_dispatcher.engine.schedule import longest_days
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import LEASE, TABLES, Upkeep
 from services.webhook_dispatcher.repository import deliveries, partitions, recording
@@ -238,7 +239,7 @@ def upkeep(rig: Rig) -> Upkeep:
         rig.database,
         partitions,
         unavailability,
-        Retention(rig.database, partitions, settings.retention),
+        Retention(rig.database, partitions, settings),
         lambda: None,
     )
 
@@ -312,6 +313,25 @@ async def test_a_day_of_events_with_a_pending_delivery_is_kept_until_that_is_ove
     assert await rig.query("SELECT 1 FROM event") == []
 
 
+async def test_a_pending_delivery_is_dropped_with_its_event_when_its_schedule_is_over_at_the_latest(
+    rig: Rig,
+) -> None:
+    await rig.subscribe("/pending")
+    old = await have_old_days(rig)
+    await record_one(rig, old)
+    longest = timedelta(days=longest_days(DeliverySettings().retry_seconds))
+
+    await drop_before(rig, old + longest)
+    kept = await rig.query("SELECT 1 FROM event JOIN delivery ON event_id = event.id")
+    with capture_logs() as logs:
+        await drop_before(rig, old + longest + timedelta(days=1))
+
+    assert len(kept) == 1
+    assert await rig.query("SELECT 1 FROM event UNION ALL SELECT 1 FROM delivery") == []
+    [warning] = [entry for entry in logs if entry["event"] == "pending_deliveries_dropped"]
+    assert warning["count"] == 1
+
+
 async def test_a_resend_that_comes_as_the_day_is_dropped_keeps_its_event(rig: Rig) -> None:
     subscription = await rig.subscribe("/a")
     await record_one(rig, await have_old_days(rig))
@@ -359,7 +379,7 @@ async def waits_or_is_over(rig: Rig, task: asyncio.Task[None]) -> bool:
 
 async def drop_before(rig: Rig, first_kept: date) -> None:
     """As the upkeep does, with another first day that is kept."""
-    retention = Retention(rig.database, Partitions(rig.database), DeliverySettings().retention)
+    retention = Retention(rig.database, Partitions(rig.database), DeliverySettings())
     async with leadership(rig.database, LEASE) as term:
         await retention.drop_before(first_kept, term)
 

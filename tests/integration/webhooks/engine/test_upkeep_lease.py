@@ -22,7 +22,7 @@ class Freezing(Retention):
     """Stands still before anything is dropped, until it is told to go on."""
 
     def __init__(self, rig: Rig, days: Partitions) -> None:
-        super().__init__(rig.database, days, DeliverySettings().retention)
+        super().__init__(rig.database, days, DeliverySettings())
         self.frozen, self.thawed = asyncio.Event(), asyncio.Event()
 
     async def drop(self, term: Term) -> None:
