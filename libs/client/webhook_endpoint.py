@@ -113,7 +113,7 @@ class Endpoint:
             async with self._session.post(
                 url, data=body, headers=headers, timeout=timeout, allow_redirects=False
             ) as response:
-                content = await response.content.read(MAX_ANSWER_BYTES)
+                content = await _beginning_of(response.content)
                 answer = web.Response(status=response.status, body=content)
                 for name in ("Content-Type", "Retry-After"):
                     if name in response.headers:
@@ -126,6 +126,14 @@ class Endpoint:
         except aiohttp.ClientError as error:
             note = type(error).__name__
         return web.Response(status=502, text=f"{note}\n"), note
+
+
+async def _beginning_of(content: aiohttp.StreamReader) -> bytes:
+    """At most `MAX_ANSWER_BYTES`, which is all that the sender keeps of an answer."""
+    beginning = b""
+    while more := await content.read(MAX_ANSWER_BYTES - len(beginning)):
+        beginning += more
+    return beginning
 
 
 @asynccontextmanager

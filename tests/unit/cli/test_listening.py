@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import signal
@@ -18,7 +19,7 @@ from aiohttp import web
 from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import decode
 from libs.signing.webhook import key_of, sign
-from tests.support.receivers import receiver, replies
+from tests.support.receivers import Received, receiver, replies
 from tests.unit.cli.running import Running
 from tests.unit.client.answering import HANG, Gateway, gateway, problem, success
 
@@ -161,6 +162,24 @@ async def test_genuine_deliveries_are_forwarded_unchanged_and_answered_alike(
     assert {"webhook-timestamp", "webhook-signature"} <= request.headers.keys()
     assert answered == (503, "later")
     assert (shown["verified"], shown["status"], shown["type"]) == (True, 503, "wire.completed")
+
+
+async def test_an_answer_that_comes_in_pieces_is_handed_on_whole(tmp_path: Path) -> None:
+    async def answer_in_pieces(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 500 No\r\nContent-Length: 12\r\n\r\nfirst ")
+        await asyncio.wait({delivering}, timeout=0.5)  # by then the first piece had been handed on
+        writer.write(b"second")
+
+    async with (
+        receiver(answer_in_pieces) as local,
+        gateway(MADE, THE_SECRET, DELETED) as server,
+        listening(tmp_path, server.base_url, "--forward", local.url()) as command,
+    ):
+        delivering = asyncio.create_task(deliver(command.url))
+        answered = await delivering
+        await command.interrupt()
+
+    assert answered == (500, "first second")
 
 
 async def test_a_forward_that_cannot_be_reached_is_502(tmp_path: Path) -> None:
