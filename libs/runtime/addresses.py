@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
@@ -12,9 +13,14 @@ from aiohttp import web
 ADDRESSES_KEPT = 4096
 LONGEST_ADDRESS = 45
 """Characters of an IPv6 address that ends as an IPv4 one; a longer text is no address."""
+LONGEST_HOP = LONGEST_ADDRESS + len("[]:65535")
+UNKNOWN = "unknown"
+"""In the place of an address: a trusted proxy does not say where a request came from, or not so that it can be read."""
 MAX_HOPS = 32
 """Trusted proxies one behind the other; of more, the hop at the bound counts as the caller."""
 
+_WITH_PORT = re.compile(r"(?:\[([^][]+)\]|([0-9.]+))(?::[0-9]{1,5})?")
+"""A hop of X-Forwarded-For as Azure's Application Gateway and IIS write it."""
 _IPV4_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -28,15 +34,17 @@ def parse_networks(text: str) -> tuple[Network, ...]:
 def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
     """Where the request came from: the last hop that is not a trusted proxy.
 
-    X-Forwarded-For is looked at only behind a trusted proxy, from its end, and no further than `MAX_HOPS`.
+    X-Forwarded-For is looked at only behind a trusted proxy, from its end, and no further than `MAX_HOPS`. A hop that
+    is no address is `UNKNOWN`, which no network contains: the proxy passes on what another one sent, so that its own
+    address must not let a key in.
     """
     address = _address(request.remote or "")
     if address is None or not _is_among(address, trusted):
         return str(address or request.remote or "")
     for hop in itertools.islice(_hops_from_the_last(request), MAX_HOPS):
-        next_address = _address(hop)
+        next_address = _address_of_hop(hop)
         if next_address is None:
-            break
+            return UNKNOWN
         address = next_address
         if not _is_among(address, trusted):
             break
@@ -94,6 +102,12 @@ def _hops_from_the_last(request: web.Request) -> Iterator[str]:
             before, comma, hop = rest.rpartition(",")
             yield hop.strip()
             rest = before if comma else None
+
+
+def _address_of_hop(hop: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Without its port."""
+    match = _WITH_PORT.fullmatch(hop) if len(hop) <= LONGEST_HOP else None
+    return _address(hop if match is None else match[1] or match[2])
 
 
 def _is_among(

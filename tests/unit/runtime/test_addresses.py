@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 
-from libs.runtime.addresses import MAX_HOPS, address_of, counted_as, parse_networks
+from libs.runtime.addresses import (
+    MAX_HOPS,
+    UNKNOWN,
+    address_of,
+    counted_as,
+    is_within,
+    parse_networks,
+)
 from tests.support.with_each import with_each
 
 PROXIES = parse_networks("10.0.0.0/8, 2001:db8::/32")
@@ -27,7 +33,11 @@ def request(*headers: tuple[str, str], remote: str = "10.0.0.1") -> Any:
         ("10.0.0.1", ["192.0.2.66, 198.51.100.1"], "198.51.100.1"),
         ("10.0.0.1", ["192.0.2.66, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
         ("10.0.0.1", ["192.0.2.66", "198.51.100.1"], "198.51.100.1"),
-        ("10.0.0.1", ["nonsense"], "10.0.0.1"),
+        ("10.0.0.1", ["203.0.113.7:51234"], "203.0.113.7"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1:443, 10.0.0.2:80"], "198.51.100.1"),
+        ("10.0.0.1", ["[2001:db9::7]:51234"], "2001:db9::7"),
+        ("10.0.0.1", ["[2001:db9::7]"], "2001:db9::7"),
+        ("10.0.0.1", ["[::ffff:203.0.113.7]:1"], "203.0.113.7"),
         ("10.0.0.1", ["192.0.2.66, 198.51.100.1", "203.0.113.7, 10.0.0.2"], "203.0.113.7"),
         ("2001:db8::1", ["2001:db9::7"], "2001:db9::7"),
         ("::ffff:10.0.0.1", ["203.0.113.7"], "203.0.113.7"),
@@ -52,11 +62,27 @@ def test_of_more_proxies_than_are_followed_the_hop_at_the_bound_counts() -> None
     assert address == hops[-MAX_HOPS]
 
 
-@pytest.mark.parametrize(
-    "forged", ["1" * 4000, "1," * 4000, "10.0.0.1" + " " * 4000, "," * 4000], ids=lambda f: f[:2]
+@with_each(
+    [
+        "nonsense",
+        "unknown",
+        "",
+        "203.0.113.7:port",
+        "203.0.113.7:",
+        "[203.0.113.7",
+        "192.0.2.66, nonsense, 10.0.0.2",
+        "1" * 4000,
+        "1," * 4000,
+        "10.0.0.1" + " " * 4000 + "1",
+        "," * 4000,
+    ]
 )
-def test_what_is_no_list_of_addresses_ends_where_it_begins(forged: str) -> None:
-    assert address_of(request(("X-Forwarded-For", forged)), PROXIES) == "10.0.0.1"
+def test_a_hop_that_is_no_address_is_within_no_network_not_even_the_proxys(hop: str) -> None:
+    address = address_of(request(("X-Forwarded-For", hop)), PROXIES)
+
+    assert address == UNKNOWN
+    assert not is_within(address, PROXIES)
+    assert counted_as(address) == UNKNOWN
 
 
 def test_without_trusted_proxies_nothing_forwarded_is_believed() -> None:
