@@ -1,11 +1,11 @@
-"""Connections of callers, bounded in number, in what is not read of answers, and in the time that headers, and the
-reading of answers, may take.
+"""Connections of callers, bounded in number, in the bytes of headers, in what is not read of answers, and in the time
+that headers, and the reading of answers, may take.
 
 aiohttp closes a connection that stays idle. But it lets one address hold any number, headers arrive as slowly as they
-like, and answers wait for a caller who does not read. Where an address or the process has too many, one without a
-verified request is closed for the new one: the oldest on which no request was admitted yet, else the one that has been
-idle the longest. So neither idle connections nor half requests keep other callers out, not even others
-at the same address.
+like and be half a megabyte, and answers wait for a caller who does not read. Where an address or the process has too
+many, one without a verified request is closed for the new one: the oldest on which no request was admitted yet, else
+the one that has been idle the longest. So neither idle connections nor half requests keep other callers out, not even
+others at the same address.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import Counter, Gauge
 
 from libs.runtime.acknowledged_bytes import acknowledged_bytes
+from libs.runtime.request_handlers import head_too_large
+from libs.runtime.request_heads import RequestHeads
 from libs.runtime.unread_answers import UnreadAnswers
 
 SWEEP_SECONDS = 1.0
@@ -32,6 +34,10 @@ is the rest of a body, which aiohttp throws away for a while, so that the caller
 """
 MOST_EMPTY_BYTES = 64
 """Of empty lines before a request, where one is usual (RFC 9112, 2.2). They need no credentials."""
+MOST_HEAD_BYTES = 16 * 1024
+"""Of a request's line and headers. Until they have ended they are kept twice, as bytes and as text, and need no
+credentials.
+"""
 COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever this much has arrived on all connections."""
 
@@ -74,12 +80,15 @@ class _Connection(asyncio.Protocol):
         self.has_had_request = False
         self.is_authenticated = False
         """A signed request was admitted on it."""
+        self._heads = RequestHeads()
         self._headers_began: float | None = None
         """Monotonic; None while no headers are arriving."""
         self._empty_bytes = 0
         """Of empty lines since the last request."""
         self._requests = 0
         """Under way, the bodies of answered ones included."""
+        self._content: StreamReader | None = None
+        """Of the request that is under way."""
         self._body: StreamReader | None = None
         """Of the request that has no answer yet."""
         self._ahead_bytes = 0
@@ -97,6 +106,7 @@ class _Connection(asyncio.Protocol):
         self._owner.add(self)
 
     def data_received(self, data: bytes) -> None:
+        begin = data
         if self._body is not None:
             self._ahead_bytes += len(data)
             if self._ahead_bytes > MOST_AHEAD_BYTES:
@@ -110,15 +120,25 @@ class _Connection(asyncio.Protocol):
                 return
             if begin:
                 self._headers_began = time.monotonic()
-        self._handler.data_received(data)
         self._owner.received(len(data))
+        if self._heads.received(begin) > MOST_HEAD_BYTES:
+            self._refuse_head()
+            return
+        self._handler.data_received(data)
+        self._bound_head_behind()
 
-    def begin_request(self, body: StreamReader) -> None:
+    def begin_request(self, request: web.Request) -> None:
         self.has_had_request = True
         self._requests += 1
         self._headers_began = None
         self._empty_bytes = 0
-        self._body = body
+        self._body = self._content = request.content
+        self._heads.begin_request(request)
+        self._bound_head_behind()
+
+    def is_last(self) -> bool:
+        """Whether the connection has to end with the answer to the request that is under way."""
+        return self._heads.is_last()
 
     def answered(self) -> None:
         self._body = None
@@ -131,9 +151,13 @@ class _Connection(asyncio.Protocol):
 
     def end_request(self) -> None:
         """The request was handled, and its body was read or thrown away."""
+        self._bound_head_behind()
         self._requests -= 1
         if not self._requests:
             self._ahead_bytes = 0
+            self._content = None
+            if self._heads.end_request():
+                self._headers_began = time.monotonic()
 
     def authenticated(self) -> None:
         """The request that is under way was admitted: the connection stays until its answer."""
@@ -163,6 +187,19 @@ class _Connection(asyncio.Protocol):
         self._owner.unread.remove(self)  # at once: its loss is reported later
         if self.transport is not None:
             self.transport.abort()
+
+    def _refuse_head(self) -> None:
+        """No request is under way, so that no other answer is."""
+        CLOSED.labels("large_head").inc()
+        if self.transport is not None:
+            self.transport.write(head_too_large())
+            self.transport.close()
+
+    def _bound_head_behind(self) -> None:
+        if self._content is None or not self._content.is_eof():
+            return
+        if self._heads.size_behind() > MOST_HEAD_BYTES:
+            self.abort("large_head")
 
     def check(self, stalled_seconds: float) -> None:
         """Abort when headers, or the reading of an answer, take too long."""
@@ -228,8 +265,11 @@ class Connections:
 
         @web.middleware
         async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
-            with self._serving(request):
-                return await handler(request)
+            with self._serving(request) as connection:
+                response = await handler(request)
+                if connection is not None and connection.is_last():
+                    response.force_close()
+                return response
 
         return on_connection
 
@@ -240,16 +280,16 @@ class Connections:
             response.force_close()
 
     @contextmanager
-    def _serving(self, request: web.Request) -> Iterator[None]:
+    def _serving(self, request: web.Request) -> Iterator[_Connection | None]:
         """While a request is under way, from the end of its headers to its answer."""
         connection = self._open.get(request.transport) if request.transport is not None else None
         if connection is None:  # lost in the meantime
-            yield
+            yield None
             return
         request[CONNECTION] = connection
-        connection.begin_request(request.content)
+        connection.begin_request(request)
         try:
-            yield
+            yield connection
         finally:
             connection.answered()
             request.content.on_eof(connection.end_request)  # at once, when it is there already

@@ -20,6 +20,7 @@ from uuid_utils import uuid7
 
 NOT_READABLE = "This is no HTTP request that can be read."
 SERVER = "bankside"
+_HEAD_TOO_LARGE = "The line and the headers of this request are too large."
 
 
 class _RequestHandler(web.RequestHandler):
@@ -38,6 +39,23 @@ class _RequestHandler(web.RequestHandler):
         response.headers["Cache-Control"] = "no-store"
         response.headers["X-Request-Id"] = str(uuid7())
         return response
+
+
+def head_too_large() -> bytes:
+    """The answer to a request whose head goes beyond its bound, which no parser is given any more."""
+    status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+    lines = (
+        f"HTTP/1.1 {status.value} {status.phrase}",
+        "Content-Type: text/plain; charset=utf-8",
+        f"Content-Length: {len(_HEAD_TOO_LARGE)}",
+        "Connection: close",
+        "Cache-Control: no-store",
+        f"Server: {SERVER}",
+        f"X-Request-Id: {uuid7()}",
+        "",
+        _HEAD_TOO_LARGE,
+    )
+    return "\r\n".join(lines).encode()
 
 
 def request_handlers(server: web.Server, **options: Any) -> Callable[[], asyncio.Protocol]:

@@ -218,17 +218,17 @@ async def test_a_hundred_headers_of_forwarded_addresses_are_refused_at_once(boun
 
     answer = await bounded.raw(raw_request("GET", TARGET, forged), seconds=10)
 
-    assert answer.status == 400
+    assert answer.status == 431
 
 
-async def test_requests_that_the_parser_refuses_are_not_kept(bounded: Desk) -> None:
+async def test_requests_that_are_refused_for_their_headers_are_not_kept(bounded: Desk) -> None:
     refused = raw_request("GET", TARGET, [("X-Forwarded-For", "1," * 4000)] * 100)
     gateway = bounded.stack.services["gateway"].pid
 
     async def refuse(times: int) -> float:
         """What the process holds then, in MiB."""
         for _ in range(times):
-            assert (await bounded.raw(refused, seconds=20)).status == 400
+            assert (await bounded.raw(refused, seconds=20)).status == 431
         return resident_mebibytes(gateway)
 
     before = await refuse(30)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import socket
 import ssl
 from asyncio.trsock import TransportSocket
@@ -22,7 +23,12 @@ from deploy.local.ports import LOOPBACK
 from libs.runtime import connections as connections_module
 from libs.runtime.accepting import accepting, bound_at, until_arrived
 from libs.runtime.acknowledged_bytes import acknowledged_bytes
-from libs.runtime.connections import MOST_AHEAD_BYTES, MOST_EMPTY_BYTES, Connections
+from libs.runtime.connections import (
+    MOST_AHEAD_BYTES,
+    MOST_EMPTY_BYTES,
+    MOST_HEAD_BYTES,
+    Connections,
+)
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
 from libs.runtime.unread_answers import MOST_BYTES_OF_ADDRESS
@@ -31,9 +37,26 @@ from tests.support.certificates import Authority
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
+GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 20000\r\n\r\n" + b" " * 20_000
+IN_CHUNKS = (
+    b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n"
+)
+
 
 async def answer(_: web.Request) -> web.Response:
     return web.Response()
+
+
+async def read_body(request: web.Request) -> web.Response:
+    await request.read()
+    return web.Response()
+
+
+def head_of(size: int) -> bytes:
+    """A head without its end, of so many bytes."""
+    headers = b"".join(b"X-%d: %s\r\n" % (number, b"a" * 4000) for number in range(size // 4000))
+    return (GET[:-2] + headers + b"X-Last: ").ljust(size, b"a")[: size - 1] + b"a"
 
 
 @asynccontextmanager
@@ -69,6 +92,16 @@ class Clock:
     def monotonic(self) -> float:
         self.looks += 1
         return self.now
+
+    async def pass_by(self, seconds: float) -> None:
+        """Return once the connections were looked at."""
+        self.now += seconds
+        looked = self.looks
+
+        async def is_looked_at() -> bool:
+            return self.looks > looked
+
+        await eventually("the connections are looked at", is_looked_at)
 
 
 def closed(bound: str) -> float:
@@ -122,6 +155,111 @@ async def test_an_empty_line_behind_a_request_begins_no_headers() -> None:
 
     assert ended == b""
     assert again.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("piece", [2**18, 1000])
+@pytest.mark.parametrize("end", [b"", b"\r\n\r\n"], ids=["unended", "ended"])
+@pytest.mark.parametrize(
+    "before", [b"", GET, POST, IN_CHUNKS], ids=["first", "GET", "POST", "chunks"]
+)
+async def test_a_head_beyond_its_bound_is_refused(before: bytes, end: bytes, piece: int) -> None:
+    head = head_of(MOST_HEAD_BYTES + 1 - len(end)) + end
+    async with listening(read_body) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(before)
+        if before:
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        for start in range(0, len(head), piece):
+            writer.write(head[start : start + piece])
+            await writer.drain()
+
+        answered = await reader.read()
+        writer.transport.abort()
+
+    assert answered.startswith(b"HTTP/1.1 431 Request Header Fields Too Large\r\n")
+    assert b"\r\nX-Request-Id: " in answered
+
+
+@pytest.mark.parametrize("piece", [2**18, 1000])
+async def test_heads_up_to_their_bound_are_read(piece: int) -> None:
+    sent = (head_of(MOST_HEAD_BYTES - 4) + b"\r\n\r\n" + POST + IN_CHUNKS) * 2
+    async with listening(read_body) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        for request in re.split(rb"(?=GET|POST)", sent)[1:]:
+            for start in range(0, len(request), piece):
+                writer.write(request[start : start + piece])
+                await writer.drain()
+
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize(
+    "before", [GET, GET * 3, POST, IN_CHUNKS], ids=["GET", "GETs", "POST", "chunks"]
+)
+async def test_a_head_beyond_its_bound_behind_requests_ends_the_connection(before: bytes) -> None:
+    async with listening(read_body) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(before + head_of(2 * MOST_HEAD_BYTES))
+
+        with suppress(ConnectionResetError):
+            assert b"HTTP/1.1 431" not in await reader.read()
+        writer.transport.abort()
+
+
+@pytest.mark.parametrize(
+    "before", [GET, GET * 3, POST, IN_CHUNKS], ids=["GET", "GETs", "POST", "chunks"]
+)
+async def test_headers_that_begin_behind_requests_may_take_no_longer_than_others(
+    before: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.01)
+    known = closed("slow_headers")
+    async with (
+        listening(read_body, stalled_seconds=0.1) as (connections, address),
+        asyncio.timeout(20 * pace()),
+    ):
+        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(before + b"GET / HTTP/1.1\r\nHost: he")
+
+        with suppress(ConnectionResetError):
+            await reader.read()
+        writer.transport.abort()
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
+
+    assert closed("slow_headers") == known + 1
+
+
+async def test_requests_behind_one_another_are_answered_and_leave_the_connection_idle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(connections_module, "time", clock)
+    monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.01)
+    async with (
+        listening(read_body, stalled_seconds=10) as (connections, address),
+        asyncio.timeout(20 * pace()),
+    ):
+        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
+        reader, writer = await asyncio.open_connection(*address)
+        for sent in (GET * 3, GET + b"\r\n", POST + b"\r\n", POST + GET, IN_CHUNKS + GET):
+            writer.write(sent)
+            for _ in range(sent.count(b" / HTTP")):
+                answered = await reader.readuntil(b"\r\n\r\n")
+                assert answered.startswith(b"HTTP/1.1 200")
+                assert b"Connection: close" not in answered
+            await clock.pass_by(20)
+        writer.write(GET + POST)
+        await reader.readuntil(b"\r\n\r\n")
+        last = await reader.read()
+        writer.transport.abort()
+        sweeping.cancel()
+        await asyncio.wait({sweeping})
+
+    assert last.startswith(b"HTTP/1.1 200")
+    assert b"Connection: close" in last, "what is behind a body behind a request is not known"
 
 
 @pytest.mark.parametrize("request_before", [False, True], ids=["at first", "after a request"])
@@ -187,16 +325,6 @@ async def test_a_caller_that_reads_slowly_keeps_its_connection_until_it_stops_re
     by_tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = Clock()
-
-    async def pass_most_of_the_time() -> None:
-        clock.now += 6
-        looked = clock.looks
-
-        async def is_looked_at() -> bool:
-            return clock.looks > looked
-
-        await eventually("the connection is looked at", is_looked_at)
-
     monkeypatch.setattr(connections_module, "time", clock)
     monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.01)
     answering: list[TransportSocket] = []
@@ -228,10 +356,10 @@ async def test_a_caller_that_reads_slowly_keeps_its_connection_until_it_stops_re
             taken = acknowledged_bytes(answered_on)
             while acknowledged_bytes(answered_on) == taken:
                 assert await reader.read(2**14)
-            await pass_most_of_the_time()
+            await clock.pass_by(6)
         closed_while_it_reads = closed("unread_answer") - before
         while closed("unread_answer") == before:
-            await pass_most_of_the_time()
+            await clock.pass_by(6)
         sweeping.cancel()
         await asyncio.wait({sweeping})
         writer.transport.abort()
