@@ -136,9 +136,9 @@ class _Connection(asyncio.Protocol):
         self._heads.begin_request(request)
         self._bound_head_behind()
 
-    def is_last(self) -> bool:
+    def is_last(self, request: web.Request) -> bool:
         """Whether the connection has to end with the answer to the request that is under way."""
-        return self._heads.is_last()
+        return self._heads.is_last(request)
 
     def answered(self) -> None:
         self._body = None
@@ -267,7 +267,7 @@ class Connections:
         async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
             with self._serving(request) as connection:
                 response = await handler(request)
-                if connection is not None and connection.is_last():
+                if connection is not None and connection.is_last(request):
                     response.force_close()
                 return response
 

@@ -66,9 +66,15 @@ class RequestHeads:
             behind = 0 if self._length else self._unended
         return 0 if behind > self._unended or self._are_empty_lines(behind) else behind
 
-    def is_last(self) -> bool:
-        """Whether the request under way has to be the last of the connection, as what is behind it is not certain."""
-        return self._behind() is None and bool(self._length)
+    def is_last(self, request: web.BaseRequest) -> bool:
+        """Whether the request under way has to be the last of the connection, as what is behind it is not certain.
+
+        aiohttp drops what came behind a request for another protocol (`Upgrade`) in the same bytes.
+        """
+        behind = self._behind()
+        if "Upgrade" in request.headers:
+            return behind is None or behind > 0
+        return behind is None and bool(self._length)
 
     def end_request(self) -> bool:
         """Called when none is under way any more; whether another one has begun behind it."""

@@ -262,6 +262,21 @@ async def test_requests_behind_one_another_are_answered_and_leave_the_connection
     assert b"Connection: close" in last, "what is behind a body behind a request is not known"
 
 
+async def test_a_request_behind_one_to_upgrade_is_not_waited_for() -> None:
+    upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
+    async with listening(answer) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(upgrade)
+        alone = await reader.readuntil(b"\r\n\r\n")
+        writer.write(upgrade + GET)
+        last = await reader.read()
+        writer.transport.abort()
+
+    assert b"Connection: close" not in alone
+    assert last.count(b"HTTP/1.1 200") == 1
+    assert b"Connection: close" in last
+
+
 @pytest.mark.parametrize("request_before", [False, True], ids=["at first", "after a request"])
 async def test_empty_lines_without_an_end_end_the_connection(request_before: bool) -> None:
     request = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
