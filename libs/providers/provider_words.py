@@ -6,7 +6,7 @@ import re
 
 LONGEST_WORDS = 255
 
-_NUMBER = re.compile(r"\d(?:[ ./-]?\d){3,}")
+_NUMBER = re.compile(r"\d(?:[\W_]{0,3}\d){3,}")
 
 
 def one_line(text: str) -> str:
@@ -15,7 +15,7 @@ def one_line(text: str) -> str:
 
 
 def without_numbers(text: str) -> str:
-    """An ellipsis replaces each number of four digits or more, however it is grouped: no tax or account number and no
-    date is left.
+    """An ellipsis replaces each number of four digits or more, however it is grouped: no tax or account number is left,
+    and no date that is written in digits.
     """
     return _NUMBER.sub("…", text)

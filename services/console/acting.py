@@ -241,7 +241,7 @@ def _facts(
     called = {label(name) for name, _ in action.called}
     return [
         (name, decided.get(name, shown) if name in called else shown)
-        for name, shown in facts_of(item, detail.without)
+        for name, shown in facts_of(item, detail.without, detail.links(item))
         if shown.text != NOTHING.text
     ]
 

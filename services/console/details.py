@@ -127,7 +127,9 @@ def compared(page: DetailPage, item: Any) -> list[Compared]:
             Compared(
                 each.label,
                 cell(each.ours.rpartition(".")[2], ours),
-                cell(each.theirs.rpartition(".")[2], theirs),
+                cell(
+                    each.theirs.rpartition(".")[2], theirs, {each.theirs.rpartition(".")[2]: None}
+                ),
                 not _same(ours, theirs) and (page.two_sides is not None or theirs is not None),
             )
         )

@@ -44,7 +44,10 @@ _URI = "otpauth://totp/"
 _LONGEST_URI = 500
 """Of an authenticator; a QR code has place for four bytes of each character."""
 _ENDS_BY_ITSELF = "The gateway ends the session by itself when its idle time is over."
-_ENDED = "Your session ended, and nothing was done. After the log-in the form is shown anew."
+_ENDED = (
+    "Your session ended, and nothing was done now. If the form was sent before, look first at what came of that: after"
+    " the log-in it is shown anew."
+)
 _OF_ANOTHER_PAGE = "The form is not of this page any more: try again."
 
 

@@ -72,7 +72,7 @@ class KeyView(Model):
     last_used_at: f.UtcDateTime | None
     """To the minute."""
     previous_secret_expires_at: f.UtcDateTime | None = None  # as at a release that does not say
-    """Until when the secret before the last rotation signs as well; null: there is none."""
+    """Until when the secret before the last rotation signs, or signed, as well; null: it ended with the rotation."""
 
 
 class CreateKey(Write):

@@ -4,7 +4,7 @@ from typing import Any
 
 from libs.contracts.operating import differences as o
 from services.console.declarations import Action, DetailPage, ListPage, Subject
-from services.console.values import Links, page_of
+from services.console.values import Links, page_of, read
 
 
 def _is_open(difference: Any) -> bool:
@@ -20,10 +20,13 @@ def _links(difference: o.OperatorDifference) -> Links:
     it, and a customer of whom no tenant is known.
     """
     links: dict[str, str | None] = {}
-    if "tenant" not in difference.ids:
+    ids = read(difference, "ids") or {}
+    if "tenant" not in ids:
         links["customer_id"] = None
-    is_here = difference.ours is not None and not difference.kind.endswith("_unknown_to_us")
-    for name in [name for name, value in difference.ids.items() if value == difference.subject]:
+    is_here = read(difference, "ours") is not None and not difference.kind.endswith(
+        "_unknown_to_us"
+    )
+    for name in [name for name, value in ids.items() if value == difference.subject]:
         if is_here:
             links["subject"] = page_of(name, difference.subject)
         else:

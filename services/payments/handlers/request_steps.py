@@ -51,7 +51,7 @@ def _steps_of(wires: Iterable[RequestedWire]) -> Iterator[TraceStep]:
                 kind=StepKind.WIRE,
                 what=f"{wire.amount:.2f} USD",
                 state=step.state.value,
-                error=step.reason_detail or step.reason,
+                error=": ".join(filter(None, (step.reason, step.reason_detail))) or None,
                 actor=step.by,
                 tenant=wire.tenant,
                 customer_id=wire.customer_id,

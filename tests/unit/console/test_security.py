@@ -146,7 +146,7 @@ async def test_a_form_of_a_session_that_ended_does_nothing_and_its_page_is_next_
 
     assert answer.status == 303
     assert "__Host-bankside-session" not in browser.cookies
-    assert "Your session ended, and nothing was done." in door.text
+    assert "Your session ended, and nothing was done now." in door.text
     assert f'name="next" value="{path}"' in door.text
 
 

@@ -61,7 +61,12 @@ async def test_a_code_of_a_later_release_keeps_no_transfer_from_being_read(
 
 @pytest.mark.parametrize(
     ("missing", "status"),
-    [((), "settled"), (("settlement",), "submitted"), (("settlement", "submission"), "pending")],
+    [
+        ((), "returned"),
+        (("return",), "settled"),
+        (("return", "settlement"), "submitted"),
+        (("return", "settlement", "submission"), "pending"),
+    ],
 )
 async def test_in_a_status_that_increase_has_added_a_transfer_is_as_far_as_its_moments_say(
     provider: Provider, increase: IncreaseClient, missing: tuple[str, ...], status: str
@@ -72,7 +77,7 @@ async def test_in_a_status_that_increase_has_added_a_transfer_is_as_far_as_its_m
 
     request = await read(increase)
 
-    assert (request.status, request.return_code) == (status, None)
+    assert (request.status, request.return_code) == (status, None if missing else "R99")
 
 
 @pytest.mark.parametrize("changed", [{"status": None}, {"amount": None}])

@@ -244,11 +244,12 @@ class IncreaseLedger:
 
 
 def to_ach_request(transfer: AchTransfer) -> AchRequest:
-    code, description = _return(transfer)
+    status = _ach_status(transfer)
+    code, description = _return(transfer, status)
     return AchRequest(
         reference_id=transfer.id,
         originating_account_id=transfer.account_id,
-        status=_ach_status(transfer),
+        status=status,
         amount=str(amount_of(abs(transfer.amount))),
         return_code=code,
         return_description=description,
@@ -302,20 +303,22 @@ def _ach_status(transfer: AchTransfer) -> AchStatus:
         case added:
             # It may have ended: what is told is how far its moments show that it came.
             note_new_status("ach_transfer", added)
+            if transfer.return_ is not None:
+                return "returned"
             is_submitted = transfer.submission is not None
     if transfer.settlement is not None:
         return "settled"
     return "submitted" if is_submitted else "pending"
 
 
-def _return(transfer: AchTransfer) -> tuple[str | None, str | None]:
+def _return(transfer: AchTransfer, status: AchStatus) -> tuple[str | None, str | None]:
     """The code and words of a return: Nacha's, or ours for what was never sent."""
     if transfer.status == "rejected":
         return "REJECTED", "Rejected by the bank before it was sent"
     if transfer.status == "canceled":
         return "CANCELED", "Canceled before it was sent"
     returned = transfer.return_
-    if transfer.status != "returned" or returned is None:
+    if returned is None or status != "returned":
         return None, None
     code = returned.raw_return_reason_code
     increases_words = returned.return_reason_code.replace("_", " ").capitalize()
