@@ -135,6 +135,8 @@ async def test_a_key_is_found_by_its_id_and_that_of_an_operator_is_not(desk: Des
             "tenant": of_partner.tenant,
             "customer_id": None,
             "label": "partner",
+            "request_id": None,
+            "subscription_id": None,
         }
     ]
     [key_of_customer] = await found(of_customer)
