@@ -174,6 +174,10 @@ class _Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self._unread_since = None
+        if (
+            self._headers_began is not None
+        ):  # aiohttp begins no request before the answer to the one before has left
+            self._headers_began = time.monotonic()
         self._owner.unread.remove(self)
         self._handler.resume_writing()
 
@@ -204,14 +208,14 @@ class _Connection(asyncio.Protocol):
     def check(self, stalled_seconds: float) -> None:
         """Abort when headers, or the reading of an answer, take too long."""
         now = time.monotonic()
-        if self._headers_began is not None and self._headers_began < now - stalled_seconds:
-            self.abort("slow_headers")
-        elif self._unread_since is not None:
+        if self._unread_since is not None:
             acknowledged = self._acknowledged_bytes()
             if acknowledged > self._acknowledged:
                 self._unread_since, self._acknowledged = now, acknowledged
             elif self._unread_since < now - stalled_seconds:
                 self.abort("unread_answer")
+        elif self._headers_began is not None and self._headers_began < now - stalled_seconds:
+            self.abort("slow_headers")
 
     def unread_bytes(self) -> int:
         return self.transport.get_write_buffer_size() if self.transport is not None else 0

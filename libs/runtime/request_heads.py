@@ -29,13 +29,16 @@ class RequestHeads:
         """Of the body of the request under way; None where it comes in chunks, after which an empty line ends it."""
         self._unended = 0
         """What has arrived since the last empty line."""
+        self._is_run = False
+        """The last empty line followed another one: it may be one of those before a request, and end no head."""
         self._last = b""
 
     def received(self, data: bytes) -> int:
         """Called with what has arrived; the size so far of the head that is known to arrive, 0 where none is."""
         begun = min(self._unended, len(EMPTY_LINE) - 1)  # an empty line may have begun in these
         before = self._unended - begun
-        rest = self._last[len(self._last) - begun :] + data
+        known = len(self._last) - begun
+        rest, before_rest = self._last[known:] + data, self._last[max(0, known - 1) : known]
         size = 0
         if self._is_arriving:
             head, empty_line, after = rest.partition(EMPTY_LINE)
@@ -43,10 +46,12 @@ class RequestHeads:
             if empty_line:
                 self._is_arriving, self._is_first = False, True
                 self._after_head = len(after)
-                before, rest = 0, after
+                before, rest, before_rest = 0, after, b"\n"
         else:
             self._after_head += len(data)
         end = rest.rfind(EMPTY_LINE)
+        if end >= 0:
+            self._is_run = (rest[end - 1 : end] if end else before_rest) in (b"\r", b"\n")
         self._unended = before + len(rest) if end < 0 else len(rest) - end - len(EMPTY_LINE)
         self._last = (self._last + data[-LAST_BYTES:])[-LAST_BYTES:]
         return size
@@ -64,7 +69,9 @@ class RequestHeads:
         """
         if (behind := self._behind()) is None:
             behind = 0 if self._length else self._unended
-        return 0 if behind > self._unended or self._are_empty_lines(behind) else behind
+        if self._has_ended(behind) or self._are_empty_lines(behind):
+            return 0
+        return min(behind, self._unended)
 
     def is_last(self, request: web.BaseRequest) -> bool:
         """Whether the request under way has to be the last of the connection, as what is behind it is not certain.
@@ -79,7 +86,7 @@ class RequestHeads:
     def end_request(self) -> bool:
         """Called when none is under way any more; whether another one has begun behind it."""
         size, behind = self.size_behind(), self._behind() or 0
-        has_ended = behind > self._unended and not self._are_empty_lines(behind)
+        has_ended = self._has_ended(behind)
         self._is_first, self._is_arriving = False, not has_ended
         if self._is_arriving:
             self._unended = size
@@ -90,6 +97,10 @@ class RequestHeads:
         if not self._is_first or self._length is None:
             return None
         return max(0, self._after_head - self._length)
+
+    def _has_ended(self, behind: int) -> bool:
+        """Whether a head has ended in what is behind; empty lines before one are no end."""
+        return behind > self._unended + len(EMPTY_LINE) and not self._is_run
 
     def _are_empty_lines(self, count: int) -> bool:
         """Of the last bytes, so many."""

@@ -31,6 +31,7 @@ from libs.runtime.connections import (
 )
 from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
+from libs.runtime.request_heads import RequestHeads
 from libs.runtime.unread_answers import MOST_BYTES_OF_ADDRESS
 from libs.tls import client_context
 from tests.support.certificates import Authority
@@ -39,6 +40,7 @@ from tests.support.waiting import eventually
 
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 20000\r\n\r\n" + b" " * 20_000
+ENDS_A_LINE = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nx\r\n"
 IN_CHUNKS = (
     b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n"
 )
@@ -180,6 +182,15 @@ async def test_a_head_beyond_its_bound_is_refused(before: bytes, end: bytes, pie
     assert b"\r\nX-Request-Id: " in answered
 
 
+@pytest.mark.parametrize("cut", [1, 2, 3])
+def test_an_empty_line_that_arrives_in_two_pieces_ends_a_head(cut: int) -> None:
+    head, heads = head_of(100) + b"\r\n\r\n", RequestHeads()
+
+    assert heads.received(head[:-cut]) == len(head) - cut
+    assert heads.received(head[-cut:] + b"x" * MOST_HEAD_BYTES) == len(head)
+    assert heads.received(b"x" * MOST_HEAD_BYTES) == 0
+
+
 @pytest.mark.parametrize("piece", [2**18, 1000])
 async def test_heads_up_to_their_bound_are_read(piece: int) -> None:
     sent = (head_of(MOST_HEAD_BYTES - 4) + b"\r\n\r\n" + POST + IN_CHUNKS) * 2
@@ -195,7 +206,9 @@ async def test_heads_up_to_their_bound_are_read(piece: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "before", [GET, GET * 3, POST, IN_CHUNKS], ids=["GET", "GETs", "POST", "chunks"]
+    "before",
+    [GET, GET * 3, POST, IN_CHUNKS, GET + b"\r\n\r\n", ENDS_A_LINE + b"\r\n"],
+    ids=["GET", "GETs", "POST", "chunks", "empty lines", "body that ends a line"],
 )
 async def test_a_head_beyond_its_bound_behind_requests_ends_the_connection(before: bytes) -> None:
     async with listening(read_body) as (_, address), asyncio.timeout(20 * pace()):
