@@ -59,6 +59,8 @@ class Driver:
         self._claiming: asyncio.Task[None] | None = None
         """The last claim of the sweep."""
         self._wake = asyncio.Event()
+        self._took_suspect = False
+        """The last claim did: the next one takes the others, which come behind the suspects that are due earlier."""
         self._stopping = False
         self._log = structlog.get_logger("commands")
 
@@ -168,12 +170,15 @@ class Driver:
                     connection,
                     capacity,
                     self.lease_seconds,
-                    with_suspect=not self._drives_suspect,
+                    with_suspect=not (self._drives_suspect or self._took_suspect),
                 )
         except Exception as error:
             self._unless_away(error)
             return
         self._is_full = len(claimed) == capacity
+        self._took_suspect = any(leased.is_suspect for leased in claimed)
+        if self._took_suspect:
+            self.wake()
         for leased in claimed:
             self.start(leased)
 

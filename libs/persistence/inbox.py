@@ -125,7 +125,8 @@ _RELEASE = """
         WHERE finished_at IS NULL ORDER BY i.command_id FOR NO KEY UPDATE OF i
     )
     UPDATE inbox i SET lease = NULL, lease_until = NULL,
-        due_at = greatest(due_at, clock_timestamp() + make_interval(secs => pause))
+        due_at = CASE WHEN pause > 0 THEN greatest(due_at, clock_timestamp() + make_interval(secs => pause))
+            ELSE due_at END
     FROM leased WHERE i.command_id = leased.command_id
     """
 

@@ -100,3 +100,39 @@ async def test_what_a_claim_has_leased_as_the_driver_stops_is_released_and_not_d
 
     assert slow.released == [claimed]
     assert runner.running == []
+
+
+class QuickRunner:
+    """In place of `CommandRunner`: ends at once."""
+
+    async def run(self, _: Leased) -> str:
+        return "ok"
+
+
+async def test_after_a_suspect_the_others_are_claimed_which_may_be_due_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of many suspects that are due before them, a claim takes one."""
+    due = [replace(leased(), interruptions=inbox.SUSPECT_INTERRUPTIONS)]
+    with_suspect: list[bool] = []
+
+    async def claim(*_: object, **asked: bool) -> list[Leased]:
+        with_suspect.append(asked["with_suspect"])
+        claimed = due[:]
+        due.clear()
+        return claimed
+
+    monkeypatch.setattr(inbox, "claim", claim)
+    database = cast(Database, SlowInbox(leased()))
+    driver = Driver("payments", database, cast(CommandRunner, QuickRunner()), 10.0, is_ordered=True)
+    sweep = asyncio.create_task(driver.sweep())
+    driver.wake()
+
+    async def claims_are_made() -> bool:
+        return len(with_suspect) >= 3
+
+    await eventually("it claims again", claims_are_made)
+    sweep.cancel()
+    await asyncio.wait({sweep})
+
+    assert with_suspect[:3] == [True, False, True]
