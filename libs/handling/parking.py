@@ -56,7 +56,7 @@ class Parking:
 
     async def count(self, leased: inbox.Leased, fault: Fault, *, error: str, pause: float) -> None:
         """Count a faulty drive: the command is driven again after `pause` seconds, or parked. Raises LeaseLost."""
-        because = f"{FAULTS_IN_A_ROW} drives in a row failed, the last one by {fault.cause}."
+        because = f"{FAULTS_IN_A_ROW} drives in a row failed or were interrupted, the last one failed by {fault.cause}."
         async with inbox.fenced(self._database, leased) as connection:
             is_parked = await parking.count_fault(
                 connection,
