@@ -83,6 +83,7 @@ def new_command(envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool
         message_id=envelope.message_id,
         request_id=envelope.request_id,
         principal=encode(envelope.principal),
+        tenant=envelope.principal.tenant,
         body=bytes(envelope.body),
         body_hash=envelope.body_hash,
         reply_to=reply_to,
@@ -113,24 +114,26 @@ Recorded = inbox.Leased | KnownCommand | None
 """
 
 
-def recording(capacity: Callable[[], int], lease_seconds: float) -> Write[NewCommand, Recorded]:
-    """The write that records commands without ordering keys. `capacity`: how many more may be leased now."""
+def recording(
+    admits: Callable[[Sequence[str]], Sequence[bool]], lease_seconds: float
+) -> Write[NewCommand, Recorded]:
+    """The write that records commands without ordering keys. `admits`: see `Driver.admits`."""
 
     async def together(
         connection: asyncpg.Connection, commands: Sequence[NewCommand]
     ) -> Mapping[UUID, Recorded]:
         return await inbox_acceptance.accept_together(
-            connection, commands, leases=capacity(), lease_seconds=lease_seconds
+            connection,
+            commands,
+            leases=admits([command.tenant for command in commands]),
+            lease_seconds=lease_seconds,
         )
 
     async def alone(database: Database, command: NewCommand) -> Recorded:
+        [lease] = admits([command.tenant])
         async with database.transaction() as connection:
             return await inbox_acceptance.accept(
-                connection,
-                command,
-                None,
-                lease=capacity() > 0,
-                lease_seconds=lease_seconds,
+                connection, command, None, lease=lease, lease_seconds=lease_seconds
             )
 
     return Write("accept", together, alone)
@@ -161,7 +164,7 @@ class Acceptance:
         self._database = database
         self._sealer = sealer
         self._group_commit = group_commit
-        self._recording = recording(lambda: driver.capacity, driver.lease_seconds)
+        self._recording = recording(driver.admits, driver.lease_seconds)
         self._answers = answers
         self._driver = driver
         self._ordering = ordering
@@ -220,11 +223,12 @@ class Acceptance:
             async with self._database.transaction() as connection:
                 key = await self._ordering(connection, arriving(command, envelope))
                 if key is not None:
+                    [lease] = self._driver.admits([command.tenant])
                     return await inbox_acceptance.accept(
                         connection,
                         command,
                         key,
-                        lease=self._driver.capacity > 0,
+                        lease=lease,
                         lease_seconds=self._driver.lease_seconds,
                     )
         return await self._group_commit.commit(self._recording, command)

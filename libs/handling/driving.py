@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -20,7 +22,10 @@ from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
 
-DRIVES_AT_ONCE = 64
+DRIVES_AT_ONCE, DRIVES_OF_TENANT = 128, 64
+"""The most commands that a process drives, and of these the most of one tenant: while a tenant's commands are slow, or
+many, those of others are driven. Operators and services count as one tenant.
+"""
 SWEEP_SECONDS = 0.5
 SWEEP_PAUSE_SECONDS = 0.02
 RENEWALS = 6
@@ -28,7 +33,8 @@ RENEWALS = 6
 
 
 class Driver:
-    """Drives the commands that are leased to this process, at most `DRIVES_AT_ONCE` at a time.
+    """Drives the commands that are leased to this process, at most `DRIVES_AT_ONCE` at a time, of one tenant at most
+    `DRIVES_OF_TENANT`.
 
     Args:
         is_ordered: a command may wait for an earlier one of its ordering key.
@@ -49,9 +55,11 @@ class Driver:
         self._runner = runner
         self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
+        self._driven = Counter[str]()
+        """By tenant, how many of its commands are driven: none is 0."""
         self._is_ordered = is_ordered
         self._is_full = False
-        """Whether the last sweep may have left due commands, for want of capacity."""
+        """Whether the last sweep may have left due commands, for want of a place among the drives."""
         self._undriven: list[inbox.Leased] = []
         """Leases to be released: of drives that an outage of the database has ended, and of commands that came too late
         to be driven, as the driver was stopping.
@@ -69,6 +77,18 @@ class Driver:
         """How many more commands may be driven now."""
         return 0 if self._stopping else max(0, DRIVES_AT_ONCE - len(self._driving))
 
+    def admits(self, tenants: Sequence[str]) -> list[bool]:
+        """Which of as many commands of these tenants may be driven now, the earlier ones first."""
+        capacity, driven = self.capacity, self._driven.copy()
+        admitted = []
+        for tenant in tenants:
+            is_admitted = capacity > 0 and driven[tenant] < DRIVES_OF_TENANT
+            if is_admitted:
+                capacity -= 1
+                driven[tenant] += 1
+            admitted.append(is_admitted)
+        return admitted
+
     def wake(self) -> None:
         """Look for due commands now, rather than at the next sweep."""
         self._wake.set()
@@ -81,15 +101,18 @@ class Driver:
             self._undriven.append(leased)
             return
         _, earlier = self._driving.get(leased.command_id, (None, None))
-        if earlier is not None:
+        if earlier is None:
+            self._driven[leased.tenant] += 1
+        else:
             earlier.cancel()
         task = asyncio.create_task(self._drive(leased), name=f"drive:{leased.command_id}")
         self._driving[leased.command_id] = (leased, task)
-        task.add_done_callback(lambda done: self._driven(leased, done))
+        task.add_done_callback(lambda done: self._ended(leased, done))
 
-    def _driven(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
+    def _ended(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
         if self._driving.get(leased.command_id, (None, None))[1] is task:
             del self._driving[leased.command_id]
+            self._driven -= Counter({leased.tenant: 1})
         if self._is_ordered or self._is_full or leased.is_suspect:
             self.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
@@ -165,17 +188,22 @@ class Driver:
             async with self._database.driver() as connection:
                 await self._give_back(connection)
                 # Read again: acceptance may have leased commands while this waited for the connection.
-                capacity = self.capacity
+                capacity, driven = self.capacity, self._driven.copy()
                 claimed = await inbox.claim(
                     connection,
                     capacity,
                     self.lease_seconds,
                     with_suspect=not (self._drives_suspect or self._took_suspect),
+                    limit_of_tenant=DRIVES_OF_TENANT,
+                    driven=driven,
                 )
         except Exception as error:
             self._unless_away(error)
             return
-        self._is_full = len(claimed) == capacity
+        driven.update(leased.tenant for leased in claimed)
+        self._is_full = (
+            len(claimed) == capacity or max(driven.values(), default=0) >= DRIVES_OF_TENANT
+        )
         self._took_suspect = any(leased.is_suspect for leased in claimed)
         if self._took_suspect:
             self.wake()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -50,6 +51,11 @@ from libs.runtime.crash import crash_point
 
 RETRIES = Backoff(first_seconds=0.25, longest_seconds=30.0, jitter=0.2)
 
+HANDLER_SECONDS = 600.0
+"""A run of a handler that takes longer is cancelled, as a fault of ours, so that no wait holds a drive for ever.
+Handlers end far earlier, since each of their waits has a deadline.
+"""
+
 STARTED_NOTHING = (ApproverIsInitiator, Invalid, Unavailable)
 """Errors of a service that use up no Idempotency-Key. A stored 403 would be repeated to the customer's other keys too,
 which may approve.
@@ -58,6 +64,10 @@ which may approve.
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 Ending = Reply | Fault | NeedsOperator | OutcomeAwaited
 """How a run of the handler ended."""
+
+
+class HandlerTooLong(Exception):
+    """A run of a handler took longer than `HANDLER_SECONDS`."""
 
 
 def finishing(keep_bodies_of: frozenset[str]) -> Write[LeasedValue[bytes], None]:
@@ -145,7 +155,7 @@ class CommandRunner:
                 return NeedsOperator(
                     f"This release cannot read the stored command ({type(error).__name__})."
                 )
-            result = await self._handle(leased, principal, command)
+            result = await self._handled(leased, principal, command)
             return self._success(row, leased, result)
         except inbox.LeaseLost:
             raise
@@ -165,6 +175,16 @@ class CommandRunner:
                 raise
             self._log_failure(leased, error)
             return Fault(type(error).__name__)
+
+    async def _handled(self, leased: inbox.Leased, principal: Principal, command: Any) -> Result:
+        """Raises HandlerTooLong, and what the handler raises."""
+        try:
+            async with asyncio.timeout(HANDLER_SECONDS) as bound:
+                return await self._handle(leased, principal, command)
+        except TimeoutError as error:
+            if bound.expired():
+                raise HandlerTooLong(leased.operation) from error
+            raise
 
     def _log_failure(self, leased: inbox.Leased, error: Exception) -> None:
         self._log.error(

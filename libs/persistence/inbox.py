@@ -17,10 +17,11 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 from uuid import UUID
 
 import asyncpg
@@ -37,6 +38,8 @@ LONGEST_LEASE_SECONDS = 300.0
 """That the settings of a service may choose."""
 SUSPECT_INTERRUPTIONS = 5
 """After so many interruptions in a row a command is a suspect, as messages are in `libs.messaging.poison`."""
+
+_NONE_DRIVEN: Mapping[str, int] = MappingProxyType({})
 
 
 class LeaseLost(Exception):
@@ -57,6 +60,8 @@ class Leased:
     deadline: float
     attempts: int
     lease: UUID
+    tenant: str
+    """Empty for a command of an operator or of a service, and for one that the release before recorded."""
     forgetting: bool = False
     """Its caller may have been told that nothing was started: it is not driven (see `forgetting`)."""
     trace: str | None = None
@@ -72,6 +77,8 @@ class Leased:
         return self.interruptions >= SUSPECT_INTERRUPTIONS
 
 
+# Each tenant's commands are found by `inbox_turns`, at most as many as it may have driven. So a claim takes as long
+# where one tenant has ten thousand due commands as where it has a hundred, and passes over none of another tenant.
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used. The earlier
 # commands of a key are looked up by `inbox_queue`: see `tables.queue_index`. A lease that ends later than any process
 # may set it was written before the database's clock was set back, and its holder may be gone: it is taken. Twice the
@@ -79,17 +86,29 @@ class Leased:
 # A lease that is still there was neither released nor ended by its drive. One suspect is taken, at random: what was
 # driven beside a deadly command is a suspect like it, and gets its turn between two deaths.
 _CLAIM = """
-    WITH due AS (
-        SELECT command_id, CASE WHEN lease IS NULL THEN 0 ELSE faults + 1 END AS interruptions
-        FROM inbox i
-        WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
-            AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
-                AND statement_timestamp() + make_interval(secs => 2 * $3::double precision))
-            AND (ordering_key IS NULL OR NOT EXISTS (
-                SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
-                    AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
-            AND ($5::boolean OR lease IS NULL OR faults + 1 < $4)
-        ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    WITH RECURSIVE tenants AS (
+        (SELECT tenant FROM inbox WHERE coalesce(finished_at, parked_at) IS NULL ORDER BY tenant LIMIT 1)
+        UNION ALL
+        SELECT next.tenant FROM tenants t CROSS JOIN LATERAL (
+            SELECT i.tenant FROM inbox i WHERE coalesce(i.finished_at, i.parked_at) IS NULL AND i.tenant > t.tenant
+            ORDER BY i.tenant LIMIT 1) AS next
+    ), due AS (
+        SELECT d.command_id, d.interruptions
+        FROM tenants LEFT JOIN unnest($6::text[], $7::integer[]) AS driven (tenant, count) USING (tenant)
+        CROSS JOIN LATERAL (
+            SELECT command_id, due_at, CASE WHEN lease IS NULL THEN 0 ELSE faults + 1 END AS interruptions
+            FROM inbox i
+            WHERE i.tenant = tenants.tenant AND coalesce(finished_at, parked_at) IS NULL
+                AND due_at <= statement_timestamp()
+                AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
+                    AND statement_timestamp() + make_interval(secs => 2 * $3::double precision))
+                AND (ordering_key IS NULL OR NOT EXISTS (
+                    SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
+                        AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
+                AND ($5::boolean OR lease IS NULL OR faults + 1 < $4)
+            ORDER BY due_at LIMIT greatest(0, $8 - coalesce(driven.count, 0)) FOR UPDATE SKIP LOCKED
+        ) AS d
+        ORDER BY d.due_at LIMIT $1
     ), placed AS (
         SELECT *, row_number() OVER (PARTITION BY interruptions >= $4 ORDER BY random()) AS place FROM due
     )
@@ -97,7 +116,7 @@ _CLAIM = """
         lease_until = clock_timestamp() + make_interval(secs => $2)
     FROM placed WHERE i.command_id = placed.command_id AND (interruptions < $4 OR place = 1)
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
-        i.attempts, i.lease, i.forgetting, i.trace_context, interruptions
+        i.attempts, i.lease, i.tenant, i.forgetting, i.trace_context, interruptions
     """
 
 # Rows are locked in the order of their ids, as in all statements on several commands.
@@ -154,14 +173,27 @@ async def claim(
     lease_seconds: float = LEASE_SECONDS,
     *,
     with_suspect: bool = True,
+    limit_of_tenant: int | None = None,
+    driven: Mapping[str, int] = _NONE_DRIVEN,
 ) -> list[Leased]:
     """Lease up to `limit` commands that are due, neither leased nor parked, and first of their key.
 
     Args:
         with_suspect: one suspect may be among them; False: none.
+        limit_of_tenant: the most commands of one tenant that may be driven, those `driven` already included; `limit`
+            unless given.
+        driven: how many commands of a tenant are driven already.
     """
     rows = await connection.fetch(
-        _CLAIM, limit, lease_seconds, LONGEST_LEASE_SECONDS, SUSPECT_INTERRUPTIONS, with_suspect
+        _CLAIM,
+        limit,
+        lease_seconds,
+        LONGEST_LEASE_SECONDS,
+        SUSPECT_INTERRUPTIONS,
+        with_suspect,
+        list(driven.keys()),
+        list(driven.values()),
+        limit if limit_of_tenant is None else limit_of_tenant,
     )
     return [Leased(*row) for row in rows]
 

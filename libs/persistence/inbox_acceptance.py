@@ -33,6 +33,7 @@ class NewCommand:
     message_id: str
     request_id: str
     principal: bytes
+    tenant: str
     body: bytes
     body_hash: str | None
     reply_to: str | None
@@ -79,9 +80,9 @@ class KnownCommand:
 _RECORD = """
     WITH arrived AS (
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bytea[],
-            $8::text[], $9::text[], $10::float8[], $11::bool[], $12::integer[], $13::uuid[], $14::text[])
+            $8::text[], $9::text[], $10::float8[], $11::bool[], $12::integer[], $13::uuid[], $14::text[], $15::text[])
             AS a (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash, reply_to,
-            deadline, keep_for_ever, attempts, lease, trace_context)
+            deadline, keep_for_ever, attempts, lease, trace_context, tenant)
         LIMIT cardinality($1)
     ), forgotten AS (
         SELECT arrived.* FROM arrived JOIN inbox i ON i.command_id = arrived.command_id
@@ -92,8 +93,8 @@ _RECORD = """
         UPDATE inbox i SET sequence = DEFAULT, ordering_key = f.ordering_key, message_id = f.message_id,
             request_id = f.request_id, principal = f.principal, body = f.body, body_hash = f.body_hash,
             reply_to = f.reply_to, deadline = f.deadline, attempts = f.attempts, lease = f.lease,
-            lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $15) END,
-            trace_context = f.trace_context, keep_for_ever = i.keep_for_ever OR f.keep_for_ever,
+            lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $16) END,
+            trace_context = f.trace_context, tenant = f.tenant, keep_for_ever = i.keep_for_ever OR f.keep_for_ever,
             due_at = clock_timestamp(), accepted_at = clock_timestamp(), finished_at = NULL, forgotten = false,
             audited = false, last_error = NULL,
             forgotten_messages = i.forgotten_messages || i.message_id
@@ -101,9 +102,9 @@ _RECORD = """
         RETURNING i.command_id
     ), recorded AS (
         INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash,
-            reply_to, deadline, keep_for_ever, attempts, lease, trace_context, lease_until)
+            reply_to, deadline, keep_for_ever, attempts, lease, trace_context, tenant, lease_until)
         SELECT arrived.*,
-            CASE WHEN lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $15) END
+            CASE WHEN lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $16) END
         FROM arrived ORDER BY command_id
         ON CONFLICT DO NOTHING RETURNING command_id
     )
@@ -163,15 +164,15 @@ async def accept_together(
     connection: asyncpg.Connection,
     commands: Sequence[NewCommand],
     *,
-    leases: int,
+    leases: Sequence[bool],
     lease_seconds: float,
 ) -> Mapping[UUID, Leased | None]:
     """Record commands of different ids that have no ordering key. Those whose ids are known are left out of the answer.
 
     Args:
-        leases: how many of them, the first ones, are leased at once; the answer has None for one that waits.
+        leases: which of them are leased at once; the answer has None for one that waits.
     """
-    leased = [uuid4() if number < leases else None for number in range(len(commands))]
+    leased = [uuid4() if is_leased else None for is_leased in leases]
     parameters = _parameters(commands, [None] * len(commands), leased, lease_seconds)
     rows = await connection.fetch(_RECORD, *parameters)
     recorded = {row["command_id"] for row in rows}
@@ -233,6 +234,7 @@ async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None
             message_id=str(command.command_id),
             request_id=str(command.command_id),
             principal=encode(command.principal),
+            tenant=command.principal.tenant,
             body=encode(command.body),
             body_hash=None,
             reply_to=None,
@@ -292,6 +294,7 @@ def _parameters(
         [1 if lease else 0 for lease in leases],
         leases,
         [command.trace for command in commands],
+        [command.tenant for command in commands],
         lease_seconds,
     )
 
@@ -310,5 +313,6 @@ def _leased(command: NewCommand, lease: UUID | None) -> Leased | None:
         deadline=command.deadline,
         attempts=1,
         lease=lease,
+        tenant=command.tenant,
         trace=command.trace,
     )

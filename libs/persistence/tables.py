@@ -77,6 +77,14 @@ inbox = Table(
     Column("forgetting", Boolean, nullable=False, server_default=false()),
     Column("audited", Boolean, nullable=False, server_default=false()),
     Column("trace_context", Text),
+    # Empty by default, since the release before records commands without it.
+    Column("tenant", Text, nullable=False, server_default=text("''")),
+    Index(
+        "inbox_turns",
+        "tenant",
+        "due_at",
+        postgresql_where=text("COALESCE(finished_at, parked_at) IS NULL"),
+    ),
     Index(
         "inbox_order",
         "ordering_key",

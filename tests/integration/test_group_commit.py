@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -42,12 +42,17 @@ def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
     return Write(write.name, together, write.alone)
 
 
+def first(capacity: int) -> Callable[[Sequence[str]], list[bool]]:
+    """Admits so many commands of a group."""
+    return lambda tenants: [number < capacity for number in range(len(tenants))]
+
+
 async def record(
     database: Database, *commands: NewCommand, capacity: int = CAPACITY
 ) -> tuple[list[Recorded], list[int]]:
     """What is known of each, and how many went together."""
     groups: list[int] = []
-    write = of(recording(lambda: capacity, LEASE_SECONDS), groups)
+    write = of(recording(first(capacity), LEASE_SECONDS), groups)
     commit = GroupCommit(database)
     known = await asyncio.gather(*(commit.commit(write, command) for command in commands))
     return known, groups
@@ -164,7 +169,7 @@ async def test_a_request_that_was_refused_is_left_out_by_a_group_after_its_comma
 async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database) -> None:
     good = [arriving(uuid4(), "message") for _ in range(4)]
     bad = replace(arriving(uuid4(), "message"), operation="\0")
-    commit, write = GroupCommit(database), recording(lambda: CAPACITY, LEASE_SECONDS)
+    commit, write = GroupCommit(database), recording(first(CAPACITY), LEASE_SECONDS)
 
     outcomes = await asyncio.gather(
         *(commit.commit(write, one) for one in (*good[:2], bad, *good[2:])), return_exceptions=True
@@ -177,7 +182,7 @@ async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database)
 
 
 async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
-    commit, write = GroupCommit(database), recording(lambda: CAPACITY, LEASE_SECONDS)
+    commit, write = GroupCommit(database), recording(first(CAPACITY), LEASE_SECONDS)
     waits = [
         asyncio.create_task(commit.commit(write, arriving(uuid4(), "message"))) for _ in range(3)
     ]

@@ -43,13 +43,14 @@ LASTING_SECONDS = inbox.LONGEST_LEASE_SECONDS
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
 
-def accepting(command_id: uuid.UUID | None = None) -> NewCommand:
+def accepting(command_id: uuid.UUID | None = None, *, tenant: str = PRINCIPAL.tenant) -> NewCommand:
     return NewCommand(
         command_id=command_id or uuid.uuid4(),
         operation=UPDATE_PERSON.name,
         message_id=str(uuid.uuid4()),
         request_id="request",
         principal=encode(PRINCIPAL),
+        tenant=tenant,
         body=b"{}",
         body_hash="hash",
         reply_to=None,

@@ -19,6 +19,7 @@ def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> NewC
         message_id=message_id,
         request_id="request",
         principal=b"{}",
+        tenant="tenant",
         body=b"{}",
         body_hash=body_hash,
         reply_to=None,

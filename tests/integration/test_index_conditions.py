@@ -143,6 +143,7 @@ async def accept(database: Database) -> Asked:
         message_id="m",
         request_id="r",
         principal=b"",
+        tenant="tenant",
         body=b"",
         body_hash="h",
         reply_to=None,

@@ -31,6 +31,7 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.operating.commands import SERVICES, CommandState, ListCommands
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.result import Result
+from libs.handling import running
 from libs.handling.commands import CommandHandler, Drive
 from libs.handling.operating.open_commands import OpenCommands
 from libs.handling.operating.serving import operating_handlers
@@ -129,6 +130,29 @@ async def test_faults_in_a_row_park_a_command_and_the_next_of_its_key_is_carried
     assert second == "ok"
     assert repeated == "idempotency_in_progress"
     assert bad.id not in service.done
+
+
+async def test_a_handler_that_does_not_return_is_cancelled_and_its_drive_is_a_fault(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "HANDLER_SECONDS", 0.01)
+    cancelled = 0
+
+    async def update(_drive: Drive, _: UpdatePerson) -> Result:
+        nonlocal cancelled
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled += 1
+        return Result()
+
+    async with serving(fresh_environment, update) as service_client:
+        answer = await told(service_client, envelope_of(service_client, "p1", PATIENCE_SECONDS))
+        ((_, because, _),) = await until(lambda: parked(database))
+
+    assert answer == "outcome_pending"
+    assert cancelled == FAULTS_IN_A_ROW
+    assert because.endswith("the last one failed by HandlerTooLong.")
 
 
 async def test_a_retried_command_is_carried_out_and_its_key_holds_the_answer(

@@ -43,8 +43,8 @@ MOST_SUBSCRIPTIONS = 50
 """Of one subscriber, a customer or a partner (interface §6)."""
 CHECKS_AT_ONCE, CHECKS_WAITING, CHECKS_OF_TENANT_AT_ONCE = 24, 32, 8
 """How many callback URLs are checked, and how many wait for it, half of them of one tenant at most: each holds one of
-the 64 drives of the process (`DRIVES_AT_ONCE`), for seconds where the servers of its name are silent. So a tenant holds
-24 of them at most, and all tenants 56. Beyond that a command is 503.
+the drives of the process (`DRIVES_AT_ONCE`), for seconds where the servers of its name are silent. So a tenant holds 24
+of its drives (`DRIVES_OF_TENANT`) at most, and all tenants 56. Beyond that a command is 503.
 """
 STRAYS_AT_ONCE = 5000
 PAUSE_SECONDS = 0.05

@@ -154,6 +154,7 @@ async def postponed(database: Database, seconds: float) -> uuid.UUID:
         message_id=str(uuid.uuid4()),
         request_id=str(uuid.uuid4()),
         principal=b"{}",
+        tenant="tenant",
         body=b"{}",
         body_hash=None,
         reply_to=None,

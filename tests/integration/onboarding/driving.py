@@ -76,6 +76,7 @@ def _arriving(
         message_id=message_id,
         request_id=str(uuid4()),
         principal=encode(principal),
+        tenant=principal.tenant,
         body=b"{}",
         body_hash=None,
         reply_to=None,

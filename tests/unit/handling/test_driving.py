@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 
-from libs.handling.driving import DRIVES_AT_ONCE, Driver
+from libs.handling.driving import DRIVES_AT_ONCE, DRIVES_OF_TENANT, Driver
 from libs.handling.running import CommandRunner
 from libs.persistence import inbox
 from libs.persistence.engine import Database
@@ -34,8 +34,8 @@ class EndlessRunner:
         return "ok"
 
 
-def leased() -> Leased:
-    return Leased(uuid4(), "payments.send_wire", "m", "r", b"", b"", None, 0.0, 1, uuid4())
+def leased(tenant: str = "tenant") -> Leased:
+    return Leased(uuid4(), "payments.send_wire", "m", "r", b"", b"", None, 0.0, 1, uuid4(), tenant)
 
 
 async def test_a_drive_ends_when_its_process_claims_the_command_again() -> None:
@@ -55,6 +55,41 @@ async def test_a_drive_ends_when_its_process_claims_the_command_again() -> None:
     await eventually("the second one alone runs", lambda: run(again))
 
     assert driver.capacity == DRIVES_AT_ONCE - 1
+
+
+async def test_a_tenant_at_its_share_is_admitted_again_once_one_of_its_drives_has_ended() -> None:
+    runner = EndlessRunner()
+    nowhere = cast(Database, None)
+    driver = Driver("payments", nowhere, cast(CommandRunner, runner), 1.0, is_ordered=False)
+    admitted = driver.admits(["one"] * (DRIVES_OF_TENANT + 1) + ["two"])
+    drives = [leased("one") for _ in range(DRIVES_OF_TENANT)]
+    for drive in drives:
+        driver.start(drive)
+    at_its_share = driver.admits(["one", "two"])
+    driver.start(replace(drives[0], lease=uuid4()))  # in place of the first one
+    still = driver.admits(["one", "two"])
+    (ended,) = [
+        task for task in asyncio.all_tasks() if str(drives[1].command_id) in task.get_name()
+    ]
+    ended.cancel()
+    await asyncio.wait({ended})
+
+    async def is_admitted() -> bool:
+        return driver.admits(["one", "one", "two"]) == [True, False, True]
+
+    assert admitted == [True] * DRIVES_OF_TENANT + [False, True]
+    assert at_its_share == still == [False, True]
+    await eventually("the ended drive has left its place", is_admitted)
+
+
+async def test_a_process_at_its_most_drives_admits_none() -> None:
+    runner = EndlessRunner()
+    nowhere = cast(Database, None)
+    driver = Driver("payments", nowhere, cast(CommandRunner, runner), 1.0, is_ordered=False)
+    for number in range(DRIVES_AT_ONCE - 1):
+        driver.start(leased(f"tenant {number}"))
+
+    assert driver.admits(["one", "two"]) == [True, False]
 
 
 class SlowInbox:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
@@ -25,8 +26,10 @@ FAILURES = 60
 
 
 class IdleDriver:
-    capacity = 0
     lease_seconds = 10.0
+
+    def admits(self, tenants: Sequence[str]) -> list[bool]:
+        return [False] * len(tenants)
 
     def wake(self) -> None: ...
 

@@ -357,6 +357,7 @@ class Bench:
             message_id=str(uuid.uuid4()),
             request_id=str(uuid.uuid4()),
             principal=encode(principal),
+            tenant=principal.tenant,
             body=encode(command.model_dump()),
             body_hash=None,
             reply_to=None,
