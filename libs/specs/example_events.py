@@ -84,5 +84,13 @@ _DIFFERENCES: dict[str, dict[str, Any]] = {
 
 
 def event_example(event: EventType) -> dict[str, Any]:
-    """An event of this type."""
+    """An event of this type.
+
+    Raises:
+        LookupError: there is no example of its kind.
+    """
+    if event.kind not in _DATA:
+        raise LookupError(
+            f"{event.name} has no example: add {event.kind!r} to `_DATA` in {__name__}"
+        )
     return r.event(event.name, {**_DATA[event.kind], **_DIFFERENCES.get(event.name, {})})

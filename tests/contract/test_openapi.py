@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from http import HTTPMethod
 from typing import Any
 
@@ -289,9 +290,13 @@ def test_an_operation_its_parameters_and_its_answer_are_described(row: Operation
 
     assert operation["description"] != operation["summary"]
     assert operation["description"].endswith(".")
-    for item in parameters(row).values():
-        assert item["description"].endswith(".")
-    assert operation["responses"]["200"]["content"]["application/json"]["example"]
+    for name, item in parameters(row).items():
+        assert item.get("description", "").endswith("."), (
+            f"describe {name} below the field, or in libs/specs/wording.py"
+        )
+    assert "example" in operation["responses"]["200"]["content"]["application/json"], (
+        "add one to libs/specs/example_answers.py"
+    )
 
 
 @pytest.mark.parametrize("make", [openapi_document, operator_document])
@@ -322,6 +327,13 @@ def test_the_example_of_an_event_is_valid_and_has_every_field(name: str) -> None
     model = EVENT_TYPES[name].data
     assert set(content["example"]["data"]) == set(model.model_fields)
     assert content["example"]["api_version"] == API_VERSION
+
+
+def test_an_event_of_a_kind_without_an_example_is_named() -> None:
+    frozen = replace(EVENT_TYPES["wire.created"], name="card.frozen")
+
+    with pytest.raises(LookupError, match=r"card\.frozen has no example: add 'card' to"):
+        event_example(frozen)
 
 
 @with_each(["DeliveredEvent", "WireCompletedEvent"])

@@ -109,19 +109,13 @@ def business_of(event: Event) -> str:
 def resource_of(event: Event) -> str:
     data = event["data"]
     match data["object"]:
-        case "customer":
-            return str(data["customer_id"])
         case "person":  # a person's id is unique per partner only
             return f"{data['business_customer_id']}/{data['customer_id']}"
-        case "external_account":
-            return str(data["external_account_id"])
-        case "transaction" | "wire":
+        case "wire":
             return str(data["transaction_id"])
         case "ach":
             return str(data["reference_id"])
-        case "statement":
-            return str(data["statement_id"])
         case "deposit_locations":
             return str(data["account_id"])
-        case _:
-            return str(data["id"])
+        case kind:
+            return str(data.get(f"{kind}_id") or data["id"])

@@ -426,7 +426,9 @@ async def test_the_completion_of_a_shell_knows_commands_and_options() -> None:
 
 
 def test_every_event_is_caused_by_the_sandbox_or_has_a_sentence() -> None:
-    assert sorted([*causes(), *REQUESTS, UNAVAILABLE]) == sorted(EVENT_TYPES)
+    assert sorted([*causes(), *REQUESTS, UNAVAILABLE]) == sorted(EVENT_TYPES), (
+        "add it to `REQUESTS` of libs/cli/trigger.py, or to `CAUSES` of libs/providers/sandbox/causes.py"
+    )
 
 
 async def test_what_the_sandbox_refuses_is_a_sentence() -> None:

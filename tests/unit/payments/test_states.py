@@ -72,7 +72,7 @@ def test_a_transition_that_is_not_in_the_table_is_refused() -> None:
 def test_each_state_has_an_event_of_the_table() -> None:
     assert set(states.EVENTS) == set(State)
     assert {*states.EVENTS.values(), states.APPROVED} == {
-        name for name, event in EVENT_TYPES.items() if event.emitter == "payments"
+        name for name, event in EVENT_TYPES.items() if event.kind == "wire"
     }
 
 
