@@ -120,9 +120,8 @@ def make_app(arguments: list[str]) -> App:
         app.command(place, name=name, help=line if listed else None)
     for entry in _of_services():
         service = entry.value.split(".")[1].replace("_", " ")
-        app.command(
-            entry.value, name=entry.name, help=f"For operators of {service}." if listed else None
-        )
+        line = f"Manage the {entry.name} of the {service}."
+        app.command(entry.value, name=entry.name, help=line if listed else None)
     return app
 
 
