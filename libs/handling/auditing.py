@@ -58,8 +58,9 @@ def _entry(command: FinishedCommand) -> Entry:
 
 
 def _body_digest(command: FinishedCommand) -> str | None:
-    """None for a body with sensitive fields: with the lookup key its digest would tell them, since such a body may be
-    nothing but a tax number, of which there are 10^9. Which fields another release's operations have is not known.
+    """None for a body with sensitive fields: with the lookup key they could be found by trial from its digest, since a
+    body may be nothing but a tax number, of which there are 10^9. None also for an operation that this release does not
+    know, since it may have such fields.
     """
     operation = BY_NAME.get(command.operation)
     return command.body_hash if operation and not operation.command_shape else None

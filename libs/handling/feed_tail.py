@@ -295,7 +295,7 @@ class FeedTail(Generic[EntryT]):
             entry=entry.position if entry else None,
             retry_seconds=pause_seconds,
             cause=type(cause).__name__,
-            # An outage is logged at each try: without the trace. An answer that cannot be used is none.
+            # An outage is logged at each try, so without the trace. An answer that cannot be used is no outage.
             exc_info=None
             if _is_transient(cause) and not isinstance(cause, ProviderError)
             else error,

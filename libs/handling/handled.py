@@ -38,7 +38,7 @@ def processing(
 
 
 def conclude(span: tracing.Span, operation: str, outcome: str, **details: str | int) -> None:
-    """Say in a span what came of the operation, and for whom this task did it. A refusal (4xx) is no error of ours."""
+    """Note the operation's outcome, request and key in the span, which has failed unless that is `ok` or a 4xx."""
     current = request_context.get()
     span.set(
         {

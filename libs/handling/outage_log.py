@@ -24,7 +24,11 @@ class OutageLog:
         self._faults = LogThrottle()
 
     def note(self, error: Exception, **what: str | int) -> None:
-        """Log it if a line is due. `what` failed is of this attempt; `left_out` counts those since the last line."""
+        """Log the error if a line is due. Its `left_out` counts the attempts since the last line that were not logged.
+
+        Args:
+            what: which attempt failed, for the line.
+        """
         away = isinstance(error, self._outages) or is_away(error)
         if (left_out := (self._away if away else self._faults).left_out()) is None:
             return

@@ -3,9 +3,9 @@
 A drive is faulty when it ends by an exception that is a fault of ours. Drives that end by `outcome_pending`,
 `unavailable` or an error of a provider, or during an outage of the database, are not faulty.
 
-A drive is interrupted when its lease runs out, as where it ends its process, by which all other drives of that process
-are interrupted, too. So suspects are driven one at a time (`inbox.claim`), and a command is parked after more
-interruptions than one poison message causes.
+A drive is interrupted when its lease runs out, as when its process ended, perhaps because of the command. The process's
+other drives are interrupted with it. So suspects are driven one at a time (`inbox.claim`), and a command is parked
+after more interruptions than one poison message causes.
 """
 
 from __future__ import annotations

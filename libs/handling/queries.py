@@ -43,9 +43,9 @@ QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
 
 DRAIN_SECONDS = 5.0
 COSTLY_AT_ONCE, COSTLY_OF_TENANT_AT_ONCE, COSTLY_WAITING = 4, 2, 60
-"""How many queries that the table calls costly run, and how many wait, half of them of one tenant at most: each uses a
-connection to the database for long, or thousands of a provider's requests. The other connections are for the commands
-and other queries of all. Beyond that one is answered 503.
+"""How many of the table's costly queries run, of all tenants and of one, and how many wait, at most half of them of one
+tenant. A further one is answered 503. Each holds a connection to the database for long, or takes thousands of requests
+to a provider; the other connections are for commands and cheap queries.
 """
 EXPIRED = "expired"
 """The outcome of a query that arrived after its deadline, and got no answer."""

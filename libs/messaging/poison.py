@@ -7,13 +7,14 @@ ever. The rule:
 | came back | what a consumer does |
 |---|---|
 | fewer than `SUSPECT_RETURNS` times | takes it with others |
-| more often, a suspect | takes it alone: suspects one at a time, in random order |
+| as often or more, a suspect | takes it alone: suspects one at a time, in random order |
 | `POISON_RETURNS` times | moves it to the dead queue, unless this process took it before and so survived it |
 
 Between two deaths, some of the suspects that were unacked beside a poison message are recorded, so that it is alone in
-the end. It ends after at most `POISON_RETURNS` deaths: 25 minutes when its process is started again after 30 s.
-An outage costs a message a return or two, since consumers that cannot record pause (`libs.messaging.consumption`) and
-have no unacked messages, however long it lasts and however many sessions are lost in it.
+the end. It is moved after at most `POISON_RETURNS` deaths, which take 25 minutes when each process starts again after
+30 s. An outage costs a message a return or two, since consumers that cannot record pause
+(`libs.messaging.consumption`) and have no unacked messages, however long it lasts and however many sessions are lost in
+it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Noticing that the broker believes to serve a consumer which gets nothing.
+"""Noticing a consumer to which the broker assigns messages, and none of them arrives.
 
 In a cluster, a consumer gets the messages of a quorum queue from the queue's member on its own node. Up to RabbitMQ
 4.0.7 a member may fall behind for good after a network partition (rabbitmq/ra, pull request 516). The leader goes on

@@ -46,8 +46,8 @@ class Publisher:
         """When `measure_unconfirmed` first found messages that wait for a confirm, with none confirmed since."""
 
     def measure_unconfirmed(self) -> float:
-        """For how many seconds RabbitMQ has owed confirms and given none, 0 while it owes none: as far as the calls of
-        this have seen it. A message whose sender has given up is owed a confirm, too.
+        """For how many seconds RabbitMQ has owed confirms and given none; 0 while it owes none. Measured from
+        call to call; messages whose senders have given up count, too.
         """
         owed = len(self._channel.confirmations) if self._confirms else 0
         confirmed = self._channel.delivery_tag - owed

@@ -137,7 +137,7 @@ def _copied(of: Properties, reason: str, because: str) -> Properties:
 
 
 def as_refused(owner: str, properties: Properties) -> tuple[Properties, dict[str, Any]]:
-    """A letter's properties as its sender set them, and the headers of ours.
+    """A letter's properties as its sender set them, and the headers that its refusal added.
 
     Args:
         owner: the service whose dead queue it is in.

@@ -34,8 +34,8 @@ class NotKnownWhetherRouted(Exception):
 class Replier:
     """A part of the broker that sends replies, each once: for a lost one, its caller has a deadline.
 
-    Nothing is sent to the queue of a service that does not ask `service`, as a command that an earlier release stored
-    may name it: the broker would end the session over it.
+    Nothing is sent to the queue of a service that does not ask `service`: the broker would end the session over it. A
+    command that an earlier release stored may name such a queue.
     """
 
     def __init__(self, service: str) -> None:

@@ -71,7 +71,7 @@ class RequestDeadlines:
         self._brought_forward.set()
 
     async def until_last(self, ahead_seconds: float) -> None:
-        """Wait until the process stops, and then until so long before the last deadline of its requests."""
+        """Wait until the process stops, and then until `ahead_seconds` before the last deadline of its requests."""
         await self._brought_forward.wait()
         assert self._last is not None
         await asyncio.sleep(self._last - ahead_seconds - asyncio.get_running_loop().time())

@@ -95,7 +95,7 @@ class Session:
         self._unconfirmed_seconds = unconfirmed_seconds
         self._connection = connection
         self.user = user
-        """The user that the process is at RabbitMQ: it has the name of its service."""
+        """The process's user at RabbitMQ, which has the name of its service."""
         self._watched: list[Watched] = []
         self._publishers: list[Publisher] = []
         self._channels: list[AbstractChannel] = []

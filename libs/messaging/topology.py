@@ -138,8 +138,8 @@ async def declare_commands(channel: AbstractChannel, service: str) -> None:
 async def declare_queries(
     channel: AbstractChannel, service: str, queue_type: QueueType = "classic"
 ) -> None:
-    """The query queue of a service. A classic one is on one node of a cluster and gone while that is; one of another
-    type has to be deleted before.
+    """The query queue of a service. A classic queue is on one node of a cluster, and away while that node is. An
+    existing queue of another type has to be deleted first.
     """
     queue = await channel.declare_queue(
         queries_queue(service),

@@ -47,7 +47,7 @@ class Entry:
         subject: ids and counts that say to what, none of them sensitive.
         body_digest: the keyed hash of the request's body; None where the body has sensitive fields.
         key: the subscription key that an operator's request was signed with: the operator's own, or a console's.
-        browser: where the operator's browser is, by the word of the console.
+        browser: the address of the operator's browser, as the console reports it.
     """
 
     actor: str

@@ -1,21 +1,24 @@
 """Following setbacks of the database's clock, as by a failover to a server whose clock is behind.
 
 After one, times that were written before look younger than they are, or lie in the future: a provider may have
-forgotten a key that looks remembered. The lives of the database (`continuity`) have a reading of its clock of each
-second, and by how much the clock of the process that took it was ahead then. Where the clock shows less than the newest
-reading, it was set back, at least by the difference. By how much is told by the clock of the process: by what it is
-ahead more than then. Where that is less than the difference, it was set back itself, as where one machine has all
-clocks: by how much more than the difference is not known.
+forgotten a key that looks remembered. Each second a process stores a reading of the database's clock with the present
+life of the database (`continuity`), and how far its own clock was ahead of that one. A database's clock that shows less
+than the newest reading was set back. The process's clock tells the length:
 
-Times by which rules go are then dated back by as much: those of the lives here, those of sends by the service, in one
-transaction. When commands are due follows in batches, since there may be hundreds of thousands. What was written
-between the setback and the next look, a second at most, looks older than it is. A setback by less than the time in
-which no process saw the database leaves no trace.
+| the process's clock is ahead | length of the setback |
+|---|---|
+| further than at the reading, by the difference between reading and clock or more | by how much further |
+| otherwise: it was set back as well, as where one machine has all clocks | the difference, at least |
 
-When commands were accepted is not dated back: it is in the audit. Where this database may lack sends, one that it lacks
-is taken to be no older than its command (`accepted_at`). After a setback it may be older by as much, but not older than
-all that was lost (`lost_history_began_seconds()`): that matters where the doubt lasts for as long as a provider
-remembers keys.
+The times that rules compare with the clock are then dated back by this length: those of the lives here, those of sends
+by the service, in one transaction. The times at which commands are due follow in batches, since there may be hundreds
+of thousands. A row that was written between the setback and its detection, within a second, looks older than it is. A
+setback that is shorter than a time in which no process saw the database is not detected.
+
+The times at which commands were accepted are not dated back: they are in the audit. Where this database may lack sends,
+a send that it lacks is taken to be no older than its command (`accepted_at`). After a setback it may be older by the
+setback's length, but not older than all that was lost (`lost_history_began_seconds()`): that matters where the doubt
+lasts for as long as a provider remembers keys.
 """
 
 from __future__ import annotations
@@ -47,7 +50,7 @@ class Setback:
     """A setback that was followed.
 
     Args:
-        is_at_least: it may have been longer: the clock of the process cannot tell.
+        is_at_least: it may have been longer, since the process's clock was set back as well, or is not compared.
     """
 
     length: timedelta
@@ -69,8 +72,8 @@ _LEFT_OVER = select(
 _IS_PRESENT = table.c.started_at == func.pg_postmaster_start_time()
 _SETBACK = bindparam("setback", type_=Interval)
 _PROCESS_AHEAD = bindparam("process_is_ahead", type_=Interval)
-# `first_seen_at` of the present life is bounded by the clock (`database_life.see`): what was sent before is on its way
-# for longer than a life that is dated back would say.
+# `first_seen_at` of the present life is not dated back: what was sent before it may be on its way for the transit time
+# that begins with it. Where it was later than the clock, `database_life.see` has set it to the clock's time.
 _DATE_LIVES_BACK = update(table).values(
     first_seen_at=case(
         (_IS_PRESENT, table.c.first_seen_at), else_=table.c.first_seen_at - _SETBACK

@@ -7,7 +7,7 @@ have of ours must be in the database. A missing record opens a *case*, which an 
 checked, or a case is open, the service looks each write up at the provider before its first send
 (`lost_history_seconds()` of its schema is not null; `released_ddl` has the function).
 
-A service may make a lost record whole before the check looks for it, as where it looks a write up and finds it at the
+A service may restore a lost record before the check looks for it, as when it looks a write up and finds it at the
 provider. It records that the record was missing (`note_missing`) with that commit, or before it.
 
 The check waits until no write of an earlier life can reach the providers any more. It reads their records back to one
@@ -330,7 +330,7 @@ async def open_cases(connection: AsyncConnection) -> list[WentBack]:
 async def note_missing(
     connection: AsyncConnection, provider: str, records: Collection[str]
 ) -> None:
-    """Record that the database lacks records of a provider, which this transaction or one after it makes whole. A case
+    """Record that the database lacks records of a provider, which this transaction or one after it restores. A case
     is open then, unless they were recorded as missing before.
     """
     await statements.see(connection)

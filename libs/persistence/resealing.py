@@ -26,7 +26,7 @@ BATCH = 500
 
 
 class NotAPlace(Exception):
-    """Where a step is to begin is none of the places where one may end."""
+    """A step was asked to begin at a place where no step can have ended."""
 
 
 @dataclass(frozen=True, slots=True)
