@@ -36,14 +36,14 @@ async def keep_house(
         caught_up_to: every command that was sent before this time (Unix seconds) has been delivered; None: not known,
             as while taken commands go back to the queue, and then nothing is purged. A repetition that waits in the
             queue for longer than the retention, since no process took it, still finds the command that it repeats.
-        hastens: False where `clock_setbacks` are followed: there a command that is due later than after any pause is
-            held by an operator, by the setting of another process perhaps.
+        hastens: whether to make commands due that are put off. False where `clock_setbacks` does that: there a command
+            that is due later than after any pause is held by an operator, perhaps by the setting of another process.
     """
     delivered_before: float | None = None
 
     async def keep() -> None:
         nonlocal delivered_before
-        # As it was one turn ago: what had been delivered then is recorded by now.
+        # The value of one turn ago: what had been delivered by then is recorded by now.
         recorded_before, delivered_before = delivered_before, caught_up_to()
         if recorded_before is not None and delivered_before is not None:
             # The earlier of both, as commands may have gone back to the queue between the turns.

@@ -23,8 +23,8 @@ def refusal_of(envelope: Envelope, known: KnownCommand) -> IdempotencyKeyReused 
     """The answer to a request that does not repeat the one that began the command; None for one that does.
 
     Bodies are compared by their keyed hashes. Where the gateway no longer has the lookup key of the stored hash, the
-    contents are compared. What is in the path needs no comparison: the command id is made of it. Where contents cannot
-    be compared, a command that an operator abandoned is answered as such all the same: that says nothing of its body.
+    contents are compared. What is in the path needs no comparison: the command id is made of it. A request whose
+    content cannot be compared is refused, unless an operator abandoned the command: that reply tells nothing of a body.
     """
     if known.body_hash in (envelope.body_hash, *envelope.earlier_body_hashes):
         return None

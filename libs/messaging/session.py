@@ -149,8 +149,8 @@ class Session:
         return any(each.queue == queue and each.is_consuming for each in self._watched)
 
     async def begin(self) -> None:
-        """Have all consumers consume, once every part of the process is attached. A session that ends before has taken
-        no message: each time that one comes back counts towards its being taken for poison.
+        """Have all consumers consume, once every part of the process is attached. A session that ends before this takes
+        no message, and so returns none: returns count towards taking a message for poison.
         """
         for consumer in self._watched:
             await consumer.begin()

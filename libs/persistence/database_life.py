@@ -26,9 +26,10 @@ from libs.persistence.tables import database_life as table
 _PRESENT = table.c.started_at == func.pg_postmaster_start_time()
 _NO_RECORDS = array([], type_=Text)
 _IS_OPEN = and_(table.c.missing_records != _NO_RECORDS, table.c.closed_at.is_(None))
-# A life that was first seen while the clock was ahead counts from when the clock is seen right: its check would have to
-# wait for the time that was written. The trusted edge moves back at most, so that more records are compared. A reading
-# of the clock is replaced by a later one only: `clock_setbacks` notices by it that the clock was set back.
+# `first_seen_at` only ever becomes earlier. A life that was first seen while the clock was ahead counts from when the
+# clock is seen right, or its check would wait until the time that was written. With an earlier time more records are
+# compared, never fewer. A reading of the clock is replaced by a later one only: `clock_setbacks` detects by it that the
+# clock was set back.
 _SEEN = insert(table).values(
     started_at=func.pg_postmaster_start_time(),
     # `excluded` has it as it was before a wait for the lock of the row.

@@ -39,7 +39,7 @@ _TAKE_SKIP = (
     .where(
         feed_skip.c.feed == bindparam("of_feed"),
         feed_skip.c.skipped_at.is_(None),
-        # By its event where it has one: until the next try, an entry that came late may have taken its position.
+        # By the entry's event id where it has one: an entry that came late may have taken its position since the stop.
         or_(
             feed_skip.c.event_id == bindparam("of_event", type_=Text),
             and_(feed_skip.c.event_id.is_(None), feed_skip.c.position == bindparam("at")),
@@ -72,7 +72,8 @@ _REQUEST_SKIP = _DECIDED.on_conflict_do_update(
         },
         "asked_at": func.clock_timestamp(),
     },
-    # One whose entry has another position now, and is decided on anew where it stops the feed again.
+    # A decision on another entry that had this position is replaced: that entry has another one now, and is decided on
+    # anew where it stops the feed.
     where=and_(
         feed_skip.c.skipped_at.is_(None),
         feed_skip.c.event_id.is_not(None),

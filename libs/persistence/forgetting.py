@@ -9,7 +9,8 @@ have the effect twice. It is not forgotten either: its caller may get a 504 inst
 
 Other requests with its key are refused while it is not final, and a refused one that is delivered again after it was
 forgotten must not begin it anew. So their messages are noted in its row (`inbox_acceptance`), `MOST_NOTES` of them;
-a command with more is not forgotten. While the reply is being sent, until its caller's deadline, every one is noted.
+a command with more is not forgotten. While the reply is being sent, until its caller's deadline, all messages are
+noted.
 """
 
 from __future__ import annotations

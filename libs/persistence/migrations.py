@@ -77,7 +77,7 @@ async def migrate(
         connect_args={
             **connect_arguments(url, ca_file),
             "timeout": 10,
-            # An index of a large table may take its time, and the guard waits for all revisions.
+            # An index of a large table may take its time, and `guard` is idle until all revisions are made.
             "server_settings": {
                 **KEEPALIVE,
                 "lock_timeout": LOCK_TIMEOUT,
