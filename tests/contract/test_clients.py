@@ -48,6 +48,7 @@ VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
 LIBS = Path(__file__).parents[2] / "libs"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 OTHER_SECRET = "whsec_YW5vdGhlciBvbmUgb2YgdGhlIHNhbWUgbGVuZ3Ro"
+STALE = "the document has changed: run `.venv/bin/python -m libs.specs.clients`"
 
 
 def test_the_generated_modules_are_current() -> None:
@@ -56,14 +57,14 @@ def test_the_generated_modules_are_current() -> None:
 
     stale = [file.name for file, text in made.items() if file.read_text("utf-8") != text]
 
-    assert not stale, "the document has changed: run `python -m libs.specs.clients`"
+    assert not stale, STALE
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="no openapi-typescript: `make test` installs it")
 def test_the_types_of_the_typescript_client_are_current() -> None:
     stale = typescript_types(openapi_document()) != TYPES.read_text("utf-8")
 
-    assert not stale, "the document has changed: run `python -m libs.specs.clients`"
+    assert not stale, STALE
 
 
 def test_a_client_names_the_version_of_its_package() -> None:
@@ -79,7 +80,7 @@ def test_a_client_names_the_version_of_its_package() -> None:
 def test_the_methods_are_the_operations(kind: type) -> None:
     methods = {name for name in dir(kind) if not name.startswith("_")} - {"close", "aclose"}
 
-    assert methods == {snake_case(row.operation_id) for row in PUBLIC_OPERATIONS}
+    assert methods == {snake_case(row.operation_id) for row in PUBLIC_OPERATIONS}, STALE
 
 
 def test_there_is_advice_for_each_error_of_the_document() -> None:
@@ -87,7 +88,7 @@ def test_there_is_advice_for_each_error_of_the_document() -> None:
 
 
 def test_every_event_has_a_type_of_its_data() -> None:
-    assert EVENT_DATA.keys() == set(EVENT_TYPES)
+    assert EVENT_DATA.keys() == set(EVENT_TYPES), STALE
 
 
 @pytest.mark.parametrize("vector", VECTORS["request_signature"], ids=lambda v: str(v["name"]))
