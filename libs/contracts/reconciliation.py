@@ -82,6 +82,7 @@ class RecordedWire(Model):
         accepted: core banking had accepted it at some time.
         send_begun: it may have been sent.
         command_open: the command that sends it is not final.
+        is_answer_unreadable: the final answer is stored, and payments' release cannot read it; `told` is nothing then.
     """
 
     transaction_id: str
@@ -95,6 +96,7 @@ class RecordedWire(Model):
     send_begun: bool
     command_open: bool
     told: Annotated[Told, Field(strict=False)]
+    is_answer_unreadable: bool = False
     updated_at: f.UtcDateTime
 
 

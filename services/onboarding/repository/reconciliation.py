@@ -20,7 +20,7 @@ from libs.contracts.reconciliation import (
     RecordedExternalAccount,
     RecordedParty,
 )
-from libs.messaging.envelope import decode_reply
+from libs.handling.stored_commands import reply_of
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.ids import derived
@@ -257,10 +257,13 @@ def _by_customer(rows: Iterable[Row[Any]]) -> dict[UUID, list[Row[Any]]]:
 
 
 def _answers(rows: Iterable[Row[Any]]) -> list[AnsweredCommand]:
+    """Answers that this release cannot read are left out, as those are whose retention has ended: nothing new is found
+    of them, and a difference that such an answer proved stays open until it is explained.
+    """
     answers = []
     for row in rows:
-        reply = decode_reply(row.reply)
-        if reply.error is None and reply.result:
+        reply = reply_of(row.reply)
+        if reply is not None and reply.error is None and reply.result:
             answers.append(_answer(row, decode(bytes(reply.result))["data"]))
     return answers
 

@@ -13,7 +13,7 @@ from sqlalchemy.types import BigInteger
 from libs.contracts.payments_operations import APPROVE_WIRE, SEND_WIRE
 from libs.contracts.reconciliation import Contradiction, RecordedWire, Told
 from libs.contracts.wires import WireState
-from libs.messaging.envelope import decode_reply
+from libs.handling.stored_commands import reply_of
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.payments.tables import contradiction, inbox, wire_history, wires
@@ -108,14 +108,17 @@ async def contradictions_by_ids(
 
 
 def _wire(row: Row[Any]) -> RecordedWire:
+    """The wire with what its sender was told. An answer that this release cannot read keeps no wire from being
+    compared; its own wire is a difference (`wire_told`) until the answer can be read, so that none looks mended.
+    """
     values = dict(row._mapping)
-    reply = values.pop("reply")
+    stored = values.pop("reply")
+    reply = None if stored is None else reply_of(stored)
+    told = Told.NOTHING
+    if reply is not None:
+        told = Told.ACCEPTED if reply.error is None else Told.REFUSED
     return RecordedWire(
-        **values | {"transaction_id": str(row.transaction_id)}, told=_answer_to_sender(reply)
+        **values | {"transaction_id": str(row.transaction_id)},
+        told=told,
+        is_answer_unreadable=stored is not None and reply is None,
     )
-
-
-def _answer_to_sender(reply: bytes | None) -> Told:
-    if reply is None:
-        return Told.NOTHING
-    return Told.ACCEPTED if decode_reply(reply).error is None else Told.REFUSED

@@ -168,10 +168,10 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     | accepted | the wire, once, in the same state, with the same amount and accounts |
     | pending, rejected or canceled, and never accepted | none |
 
-    A sender who was answered with success has an accepted wire, a sender who was refused has none at the bank. Where
-    the provider's postings can be read, a completed or returned wire has one debit of its amount on its account,
-    one in another state none, and no debit is without a wire. The return that a returned wire names is one credit of
-    its amount on its account.
+    A sender who was answered with success has an accepted wire, a sender who was refused has none at the bank. An
+    answer that cannot be read is a difference by itself. Where the provider's postings can be read, a completed or
+    returned wire has one debit of its amount on its account, one in another state none, and no debit is without a
+    wire. The return that a returned wire names is one credit of its amount on its account.
     """
     ours, theirs = sides.ours, sides.theirs
     if ours is not None and _is_in_flight(ours, theirs):
@@ -206,7 +206,7 @@ def _kinds_of_wire(ours: RecordedWire | None, theirs: CoreWire | None) -> list[s
     if theirs is None:
         if ours.accepted:
             kinds.append("wire_missing_at_provider")
-        if ours.told is Told.ACCEPTED and not ours.accepted:
+        if _contradicts_answer(ours, theirs):
             kinds.append("wire_told")
         return kinds
     if ours.state.value != theirs.state:
@@ -218,9 +218,18 @@ def _kinds_of_wire(ours: RecordedWire | None, theirs: CoreWire | None) -> list[s
         theirs.external_account_id,
     ):
         kinds.append("wire_accounts")
-    if ours.told is Told.REFUSED or (ours.told is Told.ACCEPTED and not ours.accepted):
+    if _contradicts_answer(ours, theirs):
         kinds.append("wire_told")
     return kinds
+
+
+def _contradicts_answer(ours: RecordedWire, theirs: CoreWire | None) -> bool:
+    """Also of an answer that cannot be read: a difference that it proves must not end as if it were mended."""
+    if ours.is_answer_unreadable:
+        return True
+    if ours.told is Told.REFUSED:
+        return theirs is not None
+    return ours.told is Told.ACCEPTED and not ours.accepted
 
 
 def _kinds_of_debit(theirs: CoreWire | None, debit: WirePostings | None) -> list[str]:
@@ -271,7 +280,7 @@ def _our_side(ours: RecordedWire | None) -> Side:
         "amount": ours.amount,
         "sending_account_id": ours.sending_account_id,
         "external_account_id": ours.external_account_id,
-        "told": ours.told.value,
+        "told": "unreadable" if ours.is_answer_unreadable else ours.told.value,
         "accepted": ours.accepted,
     }
 

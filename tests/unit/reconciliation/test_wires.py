@@ -148,6 +148,14 @@ def test_success_that_was_told_of_a_wire_that_was_never_accepted_is_a_difference
     assert kinds(ours, None) == ["wire_told"]
 
 
+def test_an_answer_that_cannot_be_read_is_a_difference_until_it_can_be() -> None:
+    unread: dict[str, Any] = {"told": Told.NOTHING, "is_answer_unreadable": True}
+
+    assert kinds(our_wire(**unread), their_wire(), debit()) == ["wire_told"]
+    assert kinds(our_wire(**REFUSED | unread), None) == ["wire_told"]
+    assert kinds(our_wire(**REFUSED | unread), their_wire(), debit()) == ["wire_state", "wire_told"]
+
+
 @pytest.mark.parametrize("theirs", [None, their_wire()])
 def test_a_wire_with_unknown_outcome_is_in_flight(theirs: CoreWire | None) -> None:
     assert judge("w_1", WireSides(our_wire(**PENDING), theirs, None)) is IN_FLIGHT
