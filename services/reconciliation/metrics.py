@@ -30,6 +30,11 @@ IN_FLIGHT = Gauge(
     "Records that the last complete run could not compare: a command or a posting was still going to change them, or"
     " they changed between looks.",
 )
+IN_FLIGHT_SECONDS = Gauge(
+    "bankside_reconciliation_in_flight_seconds",
+    "How long ago the first of the complete runs ended that have left records in flight one after another, up to the"
+    " last one; 0 when the last one left none.",
+)
 RUNS = Counter("bankside_reconciliation_runs", "Runs that ended, by outcome.", ["outcome"])
 for _outcome in get_args(runs.Outcome):
     RUNS.labels(_outcome)
@@ -46,6 +51,7 @@ async def _measure(database: Database) -> None:
     async with database.transaction() as connection:
         by_kind = await differences.open_by_kind(connection)
         last_run = await runs.last_complete(connection)
+        in_flight_seconds = await runs.in_flight_seconds(connection)
     OPEN.clear()
     OLDEST_SECONDS.clear()
     for kind, (count, seconds) in by_kind.items():
@@ -53,3 +59,4 @@ async def _measure(database: Database) -> None:
         OLDEST_SECONDS.labels(kind).set(seconds)
     LAST_RUN_SECONDS.set(last_run.seconds_ago)
     IN_FLIGHT.set(last_run.in_flight)
+    IN_FLIGHT_SECONDS.set(in_flight_seconds)

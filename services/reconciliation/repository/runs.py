@@ -23,6 +23,7 @@ from sqlalchemy import (
     func,
     literal_column,
     not_,
+    or_,
     select,
     tuple_,
     update,
@@ -142,6 +143,15 @@ _LAST_COMPLETE = (
     .order_by(table.c.finished_at.desc())
     .limit(1)
 )
+_ALL_COMPARED = (
+    select(func.max(table.c.finished_at))
+    .where(_COMPLETE, _HAS_ENDED, table.c.in_flight == 0)
+    .correlate(None)
+    .scalar_subquery()
+)
+_IN_FLIGHT_SECONDS = select(
+    cast(func.extract("epoch", _NOW - func.min(table.c.finished_at)), Double)
+).where(_COMPLETE, _HAS_ENDED, or_(_ALL_COMPARED.is_(None), table.c.finished_at > _ALL_COMPARED))
 _FIRST_REQUEST = select(cast(func.extract("epoch", _NOW - func.min(table.c.requested_at)), Double))
 _SCANS = select(scan.c.name, scan.c.next_after, scan.c.is_done)
 _INSERT_SCAN = insert(scan).values(
@@ -315,6 +325,13 @@ async def last_complete(connection: AsyncConnection) -> LastRun:
     if row is not None:
         return LastRun(*row)
     return LastRun(max(0.0, (await connection.execute(_FIRST_REQUEST)).scalar_one() or 0.0), 0)
+
+
+async def in_flight_seconds(connection: AsyncConnection) -> float:
+    """How long ago the first of those complete runs ended that have all, up to the last one, left records in flight; 0
+    where the last one left none.
+    """
+    return (await connection.execute(_IN_FLIGHT_SECONDS)).scalar_one() or 0.0
 
 
 async def finish(connection: AsyncConnection, run_id: UUID, outcome: Outcome) -> None:

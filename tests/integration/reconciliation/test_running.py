@@ -10,6 +10,8 @@ from services.reconciliation.handlers import turns
 from services.reconciliation.metrics import LONGEST_GAP_SECONDS
 from services.reconciliation.models import (
     EVIDENCE_GONE,
+    IN_FLIGHT,
+    Finding,
     Scanned,
 )
 from services.reconciliation.repository import differences, runs
@@ -100,6 +102,29 @@ async def test_a_run_begins_although_the_last_one_ended_before_the_clock_was_set
     await reconciler(database, hand).step()
 
     assert hand.scanned == [None]
+
+
+async def test_records_are_in_flight_since_the_first_of_the_runs_that_have_all_left_some(
+    database: Database,
+) -> None:
+    hand = Hand(a=IN_FLIGHT)
+
+    async def run_and_wait_an_hour(finding: Finding) -> float:
+        hand.findings["a"] = finding
+        await completed(database, hand)
+        async with database.transaction() as connection:
+            seconds = await runs.in_flight_seconds(connection)
+        await execute(database, "UPDATE run SET finished_at = finished_at - interval '1 h'")
+        return seconds
+
+    compared = await run_and_wait_an_hour([])
+    first, second, third = [await run_and_wait_an_hour(IN_FLIGHT) for _ in range(3)]
+    compared_again = await run_and_wait_an_hour([])
+    anew = await run_and_wait_an_hour(IN_FLIGHT)
+
+    assert (compared, compared_again) == (0, 0)
+    assert 0 < first < 3600 < second < 7200 < third
+    assert 0 < anew < 3600
 
 
 async def test_a_run_that_ended_before_the_clock_was_set_back_is_not_the_last_one(
