@@ -15,6 +15,7 @@ import structlog
 from libs import tracing
 from libs.contracts.request_context import RequestContext, request_context
 from libs.handling.handled import conclude, note_handled, processing
+from libs.handling.outage_log import OutageLog
 from libs.handling.running import RETRIES, CommandRunner
 from libs.messaging.topology import COMMANDS, commands_queue
 from libs.persistence import inbox
@@ -70,6 +71,7 @@ class Driver:
         self._took_suspect = False
         """The last claim did: the next one takes the others, which come behind the suspects that are due earlier."""
         self._stopping = False
+        self._away = OutageLog("commands", "database_away")
         self._log = structlog.get_logger("commands")
 
     @property
@@ -160,9 +162,7 @@ class Driver:
             self._log.warning("lease_lost", command=str(leased.command_id))
             return "lease_lost"
         except Exception as error:
-            if not is_away(error):
-                raise
-            self._log.warning("database_away", command=str(leased.command_id))
+            self._unless_away(error, command=str(leased.command_id))
             self._undriven.append(leased)
             return "database_away"
 
@@ -245,10 +245,10 @@ class Driver:
                 if leased.command_id not in renewed and not self._runner.is_concluding(leased):
                     task.cancel()
 
-    def _unless_away(self, error: Exception) -> None:
+    def _unless_away(self, error: Exception, **what: str) -> None:
         if not is_away(error):
             raise error
-        self._log.warning("database_away")
+        self._away.note(error, **what)
 
     async def stop(self, seconds: float) -> None:
         """Start no more drives, wait up to `seconds` for those under way and for a claim, and release the leases of the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import cast
 from uuid import uuid4
 
 import pytest
@@ -15,11 +16,17 @@ from libs.contracts.principal import SERVICE
 from libs.handling import acceptance
 from libs.handling.acceptance import Acceptance
 from libs.handling.answers import CommandAnswers
+from libs.handling.driving import DRIVES_AT_ONCE, Driver
 from libs.handling.outage_log import OutageLog
+from libs.handling.running import CommandRunner
 from libs.messaging.envelope import Envelope, raw
 from libs.messaging.message_sealer import MessageSealer
 from libs.messaging.replier import Replier
+from libs.persistence.engine import Database
+from libs.persistence.inbox import Leased
 from libs.persistence.leadership import LeadershipLost
+from tests.support.waiting import eventually
+from tests.unit.handling.test_driving import leased
 
 COMMANDS = 20
 FAILURES = 60
@@ -80,6 +87,36 @@ async def test_commands_that_wait_for_the_database_log_one_line_without_a_trace(
     [line] = logs
     assert (line["event"], line["error"]) == ("not_recorded", "ConnectionRefusedError")
     assert line["exc_info"] is None
+
+
+class RunnerWithoutDatabase:
+    """In place of `CommandRunner`."""
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    async def run(self, _: Leased) -> str:
+        self.runs += 1
+        raise ConnectionRefusedError
+
+
+async def test_drives_that_an_outage_ends_log_one_line() -> None:
+    runner = RunnerWithoutDatabase()
+    driver = Driver(
+        "onboarding", cast(Database, None), cast(CommandRunner, runner), 10.0, is_ordered=False
+    )
+
+    async def all_have_ended() -> bool:
+        return runner.runs == COMMANDS and driver.capacity == DRIVES_AT_ONCE
+
+    with capture_logs() as logs:
+        for _ in range(COMMANDS):
+            driver.start(leased())
+        await eventually("the drives have ended", all_have_ended)
+
+    assert [line["error"] for line in logs if line["event"] == "database_away"] == [
+        "ConnectionRefusedError"
+    ]
 
 
 def test_an_error_that_is_no_outage_is_logged_with_its_trace_also_during_one() -> None:
