@@ -75,7 +75,9 @@ the order (`inbox_acceptance.leave_order`). A command that has a key is recorded
 """
 
 
-def new_command(envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool) -> NewCommand:
+def new_command(
+    envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool, has_place: bool = False
+) -> NewCommand:
     """The record of an envelope."""
     return NewCommand(
         command_id=UUID(envelope.id),
@@ -90,6 +92,7 @@ def new_command(envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool
         deadline=envelope.deadline,
         keep_for_ever=keep_for_ever,
         trace=tracing.storable(envelope.trace),
+        has_place=has_place,
     )
 
 
@@ -114,26 +117,20 @@ Recorded = inbox.Leased | KnownCommand | None
 """
 
 
-def recording(
-    admits: Callable[[Sequence[str]], Sequence[bool]], lease_seconds: float
-) -> Write[NewCommand, Recorded]:
-    """The write that records commands without ordering keys. `admits`: see `Driver.admits`."""
+def recording(lease_seconds: float) -> Write[NewCommand, Recorded]:
+    """The write that records commands without ordering keys."""
 
     async def together(
         connection: asyncpg.Connection, commands: Sequence[NewCommand]
     ) -> Mapping[UUID, Recorded]:
         return await inbox_acceptance.accept_together(
-            connection,
-            commands,
-            leases=admits([command.tenant for command in commands]),
-            lease_seconds=lease_seconds,
+            connection, commands, lease_seconds=lease_seconds
         )
 
     async def alone(database: Database, command: NewCommand) -> Recorded:
-        [lease] = admits([command.tenant])
         async with database.transaction() as connection:
             return await inbox_acceptance.accept(
-                connection, command, None, lease=lease, lease_seconds=lease_seconds
+                connection, command, None, lease=command.has_place, lease_seconds=lease_seconds
             )
 
     return Write("accept", together, alone)
@@ -164,7 +161,7 @@ class Acceptance:
         self._database = database
         self._sealer = sealer
         self._group_commit = group_commit
-        self._recording = recording(driver.admits, driver.lease_seconds)
+        self._recording = recording(driver.lease_seconds)
         self._answers = answers
         self._driver = driver
         self._ordering = ordering
@@ -185,14 +182,21 @@ class Acceptance:
         while True:
             # An attempt of unknown outcome, or another process, may have recorded it so long ago that it is purged.
             may_be_recorded = is_redelivered or time.time() - began > SURELY_KNOWN_SECONDS
-            try:
-                recorded = await self._record(envelope, reply_to, may_be_recorded)
-                break
-            except Exception as error:
-                if is_fault_of_command(error):
-                    raise
-                self._not_recorded.note(error, command=envelope.id)
-                await asyncio.sleep(DATABASE_RETRY_SECONDS)
+            with self._driver.place(envelope.principal.tenant) as has_place:
+                try:
+                    recorded = await self._record(
+                        envelope, reply_to, may_be_recorded, has_place=has_place
+                    )
+                except Exception as error:
+                    if is_fault_of_command(error):
+                        raise
+                    self._not_recorded.note(error, command=envelope.id)
+                else:
+                    self._recorded(envelope, reply_to, recorded)
+                    return
+            await asyncio.sleep(DATABASE_RETRY_SECONDS)
+
+    def _recorded(self, envelope: Envelope, reply_to: str | None, recorded: Recorded) -> None:
         crash_point(f"{self._service}.accepted")
         if isinstance(recorded, KnownCommand):
             self._answer_again(envelope, reply_to, recorded)
@@ -203,14 +207,14 @@ class Acceptance:
         )
         if recorded is not None:
             self._driver.start(recorded)
-        elif self._ordering is None:
-            self._driver.wake()  # it waits for capacity
+        elif self._driver.has_place(envelope.principal.tenant):
+            self._driver.wake()  # there is a place for it since; else the end of a drive makes one
 
     async def _record(
-        self, envelope: Envelope, reply_to: str | None, may_be_recorded: bool
+        self, envelope: Envelope, reply_to: str | None, may_be_recorded: bool, *, has_place: bool
     ) -> Recorded:
         keep = envelope.operation in self._keep_for_ever
-        command = new_command(envelope, reply_to, keep_for_ever=keep)
+        command = new_command(envelope, reply_to, keep_for_ever=keep, has_place=has_place)
         try:
             if (row := self._rows.get(envelope.operation)) is not None:
                 require_keys(row, envelope.id, command.body, self._sealer)
@@ -223,12 +227,11 @@ class Acceptance:
             async with self._database.transaction() as connection:
                 key = await self._ordering(connection, arriving(command, envelope))
                 if key is not None:
-                    [lease] = self._driver.admits([command.tenant])
                     return await inbox_acceptance.accept(
                         connection,
                         command,
                         key,
-                        lease=lease,
+                        lease=command.has_place,
                         lease_seconds=self._driver.lease_seconds,
                     )
         return await self._group_commit.commit(self._recording, command)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from uuid import UUID
 
@@ -25,7 +26,8 @@ from libs.runtime.crash import crash_point
 
 DRIVES_AT_ONCE, DRIVES_OF_TENANT = 128, 64
 """The most commands that a process drives, and of these the most of one tenant: while a tenant's commands are slow, or
-many, those of others are driven. Operators and services count as one tenant.
+many, those of others are driven. Operators and services count as one tenant. Commands that arrive during a claim may
+come on top of what it takes.
 """
 SWEEP_SECONDS = 0.5
 SWEEP_PAUSE_SECONDS = 0.02
@@ -56,11 +58,9 @@ class Driver:
         self._runner = runner
         self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
-        self._driven = Counter[str]()
-        """By tenant, how many of its commands are driven: none is 0."""
+        self._places = Counter[str]()
+        """By tenant, how many commands that are being recorded will be driven here."""
         self._is_ordered = is_ordered
-        self._is_full = False
-        """Whether the last sweep may have left due commands, for want of a place among the drives."""
         self._undriven: list[inbox.Leased] = []
         """Leases to be released: of drives that an outage of the database has ended, and of commands that came too late
         to be driven, as the driver was stopping.
@@ -77,19 +77,31 @@ class Driver:
     @property
     def capacity(self) -> int:
         """How many more commands may be driven now."""
-        return 0 if self._stopping else max(0, DRIVES_AT_ONCE - len(self._driving))
+        if self._stopping:
+            return 0
+        return max(0, DRIVES_AT_ONCE - len(self._driving) - self._places.total())
 
-    def admits(self, tenants: Sequence[str]) -> list[bool]:
-        """Which of as many commands of these tenants may be driven now, the earlier ones first."""
-        capacity, driven = self.capacity, self._driven.copy()
-        admitted = []
-        for tenant in tenants:
-            is_admitted = capacity > 0 and driven[tenant] < DRIVES_OF_TENANT
-            if is_admitted:
-                capacity -= 1
-                driven[tenant] += 1
-            admitted.append(is_admitted)
-        return admitted
+    def has_place(self, tenant: str) -> bool:
+        """Whether a command of the tenant may be driven now."""
+        return self.capacity > 0 and self._driven()[tenant] < DRIVES_OF_TENANT
+
+    @contextmanager
+    def place(self, tenant: str) -> Iterator[bool]:
+        """Whether there is a place for a command of the tenant. It is kept during the body, which records the command
+        and, if it was leased, starts its drive.
+        """
+        if not self.has_place(tenant):
+            yield False
+            return
+        self._places[tenant] += 1
+        try:
+            yield True
+        finally:
+            self._places -= Counter({tenant: 1})
+
+    def _driven(self) -> Counter[str]:
+        """By tenant, how many commands are driven or have a place."""
+        return self._places + Counter(leased.tenant for leased, _ in self._driving.values())
 
     def wake(self) -> None:
         """Look for due commands now, rather than at the next sweep."""
@@ -103,19 +115,18 @@ class Driver:
             self._undriven.append(leased)
             return
         _, earlier = self._driving.get(leased.command_id, (None, None))
-        if earlier is None:
-            self._driven[leased.tenant] += 1
-        else:
+        if earlier is not None:
             earlier.cancel()
         task = asyncio.create_task(self._drive(leased), name=f"drive:{leased.command_id}")
         self._driving[leased.command_id] = (leased, task)
         task.add_done_callback(lambda done: self._ended(leased, done))
 
     def _ended(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
+        had_place = self.has_place(leased.tenant)
         if self._driving.get(leased.command_id, (None, None))[1] is task:
             del self._driving[leased.command_id]
-            self._driven -= Counter({leased.tenant: 1})
-        if self._is_ordered or self._is_full or leased.is_suspect:
+        # Others may wait for it: for their turn, or for its place.
+        if self._is_ordered or leased.is_suspect or not had_place:
             self.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease expires, and the sweeper of any process claims the command. Such drives are counted.
@@ -176,7 +187,6 @@ class Driver:
                 pass
             self._wake.clear()
             if not self.capacity:
-                self._is_full = True
                 continue
             self._claiming = asyncio.create_task(self._claim(), name="claim-commands")
             await self._claiming
@@ -187,28 +197,44 @@ class Driver:
         try:
             async with self._database.driver() as connection:
                 await self._give_back(connection)
-                # Read again: acceptance may have leased commands while this waited for the connection.
-                capacity, driven = self.capacity, self._driven.copy()
-                claimed = await inbox.claim(
-                    connection,
-                    capacity,
-                    self.lease_seconds,
-                    with_suspect=not (self._drives_suspect or self._took_suspect),
-                    limit_of_tenant=DRIVES_OF_TENANT,
-                    driven=driven,
-                )
+                took_suspect = await self._claim_of_all(connection)
         except Exception as error:
             self._unless_away(error)
             return
-        driven.update(leased.tenant for leased in claimed)
-        self._is_full = (
-            len(claimed) == capacity or max(driven.values(), default=0) >= DRIVES_OF_TENANT
-        )
-        self._took_suspect = any(leased.is_suspect for leased in claimed)
-        if self._took_suspect:
+        self._took_suspect = took_suspect
+        if took_suspect:
             self.wake()
-        for leased in claimed:
-            self.start(leased)
+
+    async def _claim_of_all(self, connection: asyncpg.Connection) -> bool:
+        """Claim until none is due for which there is a place. Whether a suspect was claimed.
+
+        A tenant that a claim brings to its limit is passed over by the next ones, also where drives of it have ended
+        since: its due commands would hide those of other tenants, which are due later.
+        """
+        passed_over = Counter[str]()
+        took_suspect = False
+        # Read each time: acceptance may have leased commands meanwhile.
+        while (capacity := self.capacity) > 0:
+            driven = self._driven() | passed_over
+            claimed = await inbox.claim(
+                connection,
+                capacity,
+                self.lease_seconds,
+                with_suspect=not (self._drives_suspect or self._took_suspect or took_suspect),
+                limit_of_tenant=DRIVES_OF_TENANT,
+                driven=driven,
+            )
+            for leased in claimed:
+                self.start(leased)
+            took_suspect |= any(leased.is_suspect for leased in claimed)
+            taken = Counter(leased.tenant for leased in claimed)
+            at_limit = {t for t in taken if driven[t] + taken[t] >= DRIVES_OF_TENANT}
+            if at_limit or len(claimed) == capacity:
+                self.wake()
+            if not at_limit:
+                break
+            passed_over.update(dict.fromkeys(at_limit, DRIVES_OF_TENANT))
+        return took_suspect
 
     @property
     def _drives_suspect(self) -> bool:

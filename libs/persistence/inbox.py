@@ -77,44 +77,34 @@ class Leased:
         return self.interruptions >= SUSPECT_INTERRUPTIONS
 
 
-# Each tenant's commands are found by `inbox_turns`, at most as many as it may have driven. So a claim takes as long
-# where one tenant has ten thousand due commands as where it has a hundred, and passes over none of another tenant.
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used. The earlier
 # commands of a key are looked up by `inbox_queue`: see `tables.queue_index`. A lease that ends later than any process
 # may set it was written before the database's clock was set back, and its holder may be gone: it is taken. Twice the
 # longest: the clock may be corrected by a little. The length that this process sets tells nothing about others' leases.
 # A lease that is still there was neither released nor ended by its drive. One suspect is taken, at random: what was
 # driven beside a deadly command is a suspect like it, and gets its turn between two deaths.
+# Of a tenant those due first are taken, up to its limit; tenants at their limits ($7) are passed over.
 _CLAIM = """
-    WITH RECURSIVE tenants AS (
-        (SELECT tenant FROM inbox WHERE coalesce(finished_at, parked_at) IS NULL ORDER BY tenant LIMIT 1)
-        UNION ALL
-        SELECT next.tenant FROM tenants t CROSS JOIN LATERAL (
-            SELECT i.tenant FROM inbox i WHERE coalesce(i.finished_at, i.parked_at) IS NULL AND i.tenant > t.tenant
-            ORDER BY i.tenant LIMIT 1) AS next
-    ), due AS (
-        SELECT d.command_id, d.interruptions
-        FROM tenants LEFT JOIN unnest($6::text[], $7::integer[]) AS driven (tenant, count) USING (tenant)
-        CROSS JOIN LATERAL (
-            SELECT command_id, due_at, CASE WHEN lease IS NULL THEN 0 ELSE faults + 1 END AS interruptions
-            FROM inbox i
-            WHERE i.tenant = tenants.tenant AND coalesce(finished_at, parked_at) IS NULL
-                AND due_at <= statement_timestamp()
-                AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
-                    AND statement_timestamp() + make_interval(secs => 2 * $3::double precision))
-                AND (ordering_key IS NULL OR NOT EXISTS (
-                    SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
-                        AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
-                AND ($5::boolean OR lease IS NULL OR faults + 1 < $4)
-            ORDER BY due_at LIMIT greatest(0, $8 - coalesce(driven.count, 0)) FOR UPDATE SKIP LOCKED
-        ) AS d
-        ORDER BY d.due_at LIMIT $1
+    WITH due AS (
+        SELECT command_id, tenant, due_at, CASE WHEN lease IS NULL THEN 0 ELSE faults + 1 END AS interruptions
+        FROM inbox i
+        WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
+            AND (lease_until IS NULL OR lease_until NOT BETWEEN statement_timestamp()
+                AND statement_timestamp() + make_interval(secs => 2 * $3::double precision))
+            AND (ordering_key IS NULL OR NOT EXISTS (
+                SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
+                    AND coalesce(e.finished_at, e.parked_at) IS NULL AND e.sequence < i.sequence))
+            AND ($5::boolean OR lease IS NULL OR faults + 1 < $4)
+            AND tenant <> ALL ($7::text[])
+        ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
     ), placed AS (
-        SELECT *, row_number() OVER (PARTITION BY interruptions >= $4 ORDER BY random()) AS place FROM due
+        SELECT due.*, row_number() OVER (PARTITION BY interruptions >= $4 ORDER BY random()) AS place,
+            row_number() OVER (PARTITION BY tenant ORDER BY due_at) + coalesce(driven.count, 0) AS of_tenant
+        FROM due LEFT JOIN unnest($8::text[], $9::integer[]) AS driven (tenant, count) USING (tenant)
     )
     UPDATE inbox i SET attempts = attempts + 1, faults = greatest(faults, interruptions), lease = gen_random_uuid(),
         lease_until = clock_timestamp() + make_interval(secs => $2)
-    FROM placed WHERE i.command_id = placed.command_id AND (interruptions < $4 OR place = 1)
+    FROM placed WHERE i.command_id = placed.command_id AND (interruptions < $4 OR place = 1) AND of_tenant <= $6
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
         i.attempts, i.lease, i.tenant, i.forgetting, i.trace_context, interruptions
     """
@@ -178,12 +168,15 @@ async def claim(
 ) -> list[Leased]:
     """Lease up to `limit` commands that are due, neither leased nor parked, and first of their key.
 
+    Where those due first are more of a tenant than its limit allows, fewer than `limit` are leased, and others may be
+    due: a further claim, with that tenant at its limit, finds them.
+
     Args:
         with_suspect: one suspect may be among them; False: none.
-        limit_of_tenant: the most commands of one tenant that may be driven, those `driven` already included; `limit`
-            unless given.
-        driven: how many commands of a tenant are driven already.
+        limit_of_tenant: how many commands of one tenant may be driven at most; None: as many as `limit`.
+        driven: how many are driven already, by tenant. A tenant at its limit is passed over.
     """
+    of_tenant = limit if limit_of_tenant is None else limit_of_tenant
     rows = await connection.fetch(
         _CLAIM,
         limit,
@@ -191,9 +184,10 @@ async def claim(
         LONGEST_LEASE_SECONDS,
         SUSPECT_INTERRUPTIONS,
         with_suspect,
+        of_tenant,
+        [tenant for tenant, count in driven.items() if count >= of_tenant],
         list(driven.keys()),
         list(driven.values()),
-        limit if limit_of_tenant is None else limit_of_tenant,
     )
     return [Leased(*row) for row in rows]
 

@@ -40,6 +40,8 @@ class NewCommand:
     deadline: float
     keep_for_ever: bool = False
     trace: str | None = None
+    has_place: bool = False
+    """Whether the process that records it may drive it at once (see `accept_together`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,15 +166,12 @@ async def accept_together(
     connection: asyncpg.Connection,
     commands: Sequence[NewCommand],
     *,
-    leases: Sequence[bool],
     lease_seconds: float,
 ) -> Mapping[UUID, Leased | None]:
-    """Record commands of different ids that have no ordering key. Those whose ids are known are left out of the answer.
-
-    Args:
-        leases: which of them are leased at once; the answer has None for one that waits.
+    """Record commands of different ids that have no ordering key; those that have a place are leased at once. Those
+    whose ids are known are left out of the answer, which has None for one that waits.
     """
-    leased = [uuid4() if is_leased else None for is_leased in leases]
+    leased = [uuid4() if command.has_place else None for command in commands]
     parameters = _parameters(commands, [None] * len(commands), leased, lease_seconds)
     rows = await connection.fetch(_RECORD, *parameters)
     recorded = {row["command_id"] for row in rows}

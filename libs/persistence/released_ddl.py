@@ -243,12 +243,7 @@ DATABASE_LIFE_READINGS = (
 )
 """Others: see `libs.persistence.clock_setbacks`."""
 
-INBOX_TENANT = "ALTER TABLE inbox ADD COLUMN IF NOT EXISTS tenant text NOT NULL DEFAULT ''"
-INBOX_TURNS = (
-    "inbox_turns",
-    "inbox",
-    "(tenant, due_at) WHERE coalesce(finished_at, parked_at) IS NULL",
-)
+INBOX_TENANT = "ALTER TABLE inbox ADD COLUMN tenant text NOT NULL DEFAULT ''"
 
 AUDIT = (
     """

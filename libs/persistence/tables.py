@@ -80,12 +80,6 @@ inbox = Table(
     # Empty by default, since the release before records commands without it.
     Column("tenant", Text, nullable=False, server_default=text("''")),
     Index(
-        "inbox_turns",
-        "tenant",
-        "due_at",
-        postgresql_where=text("COALESCE(finished_at, parked_at) IS NULL"),
-    ),
-    Index(
         "inbox_order",
         "ordering_key",
         "sequence",

@@ -33,7 +33,7 @@ class Settings(CommandSettings, ProviderSettings):
     """The company that balances, transactions and statements are read from."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     """How long one request to a provider may take."""
-    provider_connections: int = Field(default=128, ge=1, le=1000)
+    provider_connections: int = Field(default=160, ge=1, le=1000)
     """Connections to providers, at most; a command uses one at a time."""
     identity_key_hours: float | None = Field(default=None, gt=0)
     """How long the identity provider remembers idempotency keys, at least; None: as it promises (`bankside provider

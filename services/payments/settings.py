@@ -23,7 +23,7 @@ class Settings(CommandSettings, ProviderSettings):
     """The company that keeps customers, accounts and payments."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     """How long one request to a provider may take."""
-    provider_connections: int = Field(default=128, ge=1, le=1000)
+    provider_connections: int = Field(default=160, ge=1, le=1000)
     """Connections to core banking, at most; a command that is driven uses one, and so does the feed."""
     provider_key_hours: float | None = Field(default=None, gt=0, le=24 * 365)
     """How long core banking remembers idempotency keys, at least; None: as it promises (`bankside provider show`). A

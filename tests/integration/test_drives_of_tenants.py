@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import Counter
+from dataclasses import replace
 
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.onboarding_operations import UPDATE_PERSON
@@ -15,15 +17,17 @@ from libs.handling.driving import DRIVES_OF_TENANT
 from libs.messaging.envelope import Reply
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import InternalCommand
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.test_inbox import LASTING_SECONDS, accepting
+from tests.integration.test_inbox_forgotten import accept, arriving, forget
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
 BUSY = Principal("busy", "Busy", Family.PARTNER, "sub_busy")
 OTHER = Principal("other", "Other", Family.PARTNER, "sub_other")
-MORE = 16
-"""Commands of the busy tenant beyond its share."""
+MORE = DRIVES_OF_TENANT
+"""Commands of the busy tenant beyond its limit: as many as would take all drives of the process."""
 
 
 async def test_slow_commands_of_one_tenant_leave_drives_to_another(
@@ -67,46 +71,68 @@ async def test_slow_commands_of_one_tenant_leave_drives_to_another(
         answers = await asyncio.gather(*busy)
 
     assert answered.error is None
-    assert driven_meanwhile == DRIVES_OF_TENANT
+    assert (
+        driven_meanwhile < DRIVES_OF_TENANT + MORE // 2
+    )  # what arrives during a claim comes on top
     assert [answer.error for answer in answers] == [None] * (DRIVES_OF_TENANT + MORE)
 
 
-async def record(database: Database, tenant: str, count: int) -> set[uuid.UUID]:
-    commands = [accepting(tenant=tenant) for _ in range(count)]
+async def record(database: Database, tenant: str, count: int) -> None:
     async with database.transaction() as connection:
-        for command in commands:
+        for _ in range(count):
+            command = accepting(tenant=tenant)
             await inbox_acceptance.accept(connection, command, None, lease=False)
-    return {command.command_id for command in commands}
 
 
-async def test_a_claim_takes_what_is_left_of_each_share_however_many_of_one_tenant_are_due(
+async def claimed(database: Database, **driven: int) -> Counter[str]:
+    """By tenant, what a claim takes."""
+    async with database.driver() as connection:
+        found = await inbox.claim(connection, 10, LASTING_SECONDS, limit_of_tenant=5, driven=driven)
+    return Counter(command.tenant for command in found)
+
+
+async def test_a_claim_takes_what_a_tenant_may_have_driven_and_passes_over_one_at_its_limit(
     database: Database,
 ) -> None:
-    busy = await record(database, "busy", 30)
-    full = await record(database, "full", 3)
-    others = await record(database, "another", 2) | await record(database, "third", 2)
+    await record(database, "full", 30)
+    await record(database, "busy", 4)
+    await record(database, "other", 3)
 
-    async with database.driver() as connection:
-        claimed = await inbox.claim(
-            connection,
-            10,
-            LASTING_SECONDS,
-            limit_of_tenant=5,
-            driven={"busy": 2, "full": 5, "gone": 5},
+    taken = await claimed(database, full=5, busy=2, gone=5)
+
+    assert taken == {"busy": 3, "other": 3}
+
+
+async def test_what_a_busy_tenant_hides_from_one_claim_is_found_by_the_next(
+    database: Database,
+) -> None:
+    await record(database, "busy", 30)
+    await record(database, "other", 3)
+
+    taken = await claimed(database, busy=2)
+    then = await claimed(database, busy=5)
+
+    assert taken == {"busy": 3}
+    assert then == {"other": 3}
+
+
+async def test_a_command_that_begins_anew_or_is_internal_has_its_tenant(
+    database: Database,
+) -> None:
+    command = replace(
+        arriving(uuid.uuid4(), "first"), tenant=""
+    )  # as the release before records it
+    await forget(database, await accept(database, command))
+    async with database.transaction() as connection:
+        again = replace(command, message_id="second", tenant=OTHER.tenant)
+        await inbox_acceptance.accept(connection, again, None, lease=False)
+        internal = InternalCommand(
+            command_id=uuid.uuid4(),
+            operation=UPDATE_PERSON.name,
+            ordering_key=None,
+            principal=OTHER,
+            body={},
         )
+        await inbox_acceptance.enqueue(connection, internal)
 
-    taken = {command.command_id for command in claimed}
-    assert others < taken
-    assert len(taken & busy) == 3
-    assert not taken & full
-    assert {command.tenant for command in claimed} == {"busy", "another", "third"}
-
-
-async def test_of_more_than_a_claim_may_take_those_due_first_are_taken(database: Database) -> None:
-    first = await record(database, "one", 2) | await record(database, "two", 2)
-    await record(database, "three", 2)
-
-    async with database.driver() as connection:
-        claimed = await inbox.claim(connection, 4, LASTING_SECONDS, limit_of_tenant=4)
-
-    assert {command.command_id for command in claimed} == first
+    assert await claimed(database) == {OTHER.tenant: 2}

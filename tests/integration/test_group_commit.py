@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,9 +26,6 @@ from tests.integration.test_inbox_forgotten import arriving
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
-CAPACITY = 100
-
-
 LEASE_SECONDS = 60.0
 
 
@@ -42,17 +39,10 @@ def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
     return Write(write.name, together, write.alone)
 
 
-def first(capacity: int) -> Callable[[Sequence[str]], list[bool]]:
-    """Admits so many commands of a group."""
-    return lambda tenants: [number < capacity for number in range(len(tenants))]
-
-
-async def record(
-    database: Database, *commands: NewCommand, capacity: int = CAPACITY
-) -> tuple[list[Recorded], list[int]]:
+async def record(database: Database, *commands: NewCommand) -> tuple[list[Recorded], list[int]]:
     """What is known of each, and how many went together."""
     groups: list[int] = []
-    write = of(recording(first(capacity), LEASE_SECONDS), groups)
+    write = of(recording(LEASE_SECONDS), groups)
     commit = GroupCommit(database)
     known = await asyncio.gather(*(commit.commit(write, command) for command in commands))
     return known, groups
@@ -87,18 +77,18 @@ async def test_a_crowd_is_recorded_in_few_groups_each_command_under_a_lease_of_i
         assert await inbox.renew(connection, taken) == {c.command_id for c in commands}
 
 
-async def test_only_as_many_are_leased_as_there_is_room_for_and_the_others_are_due(
+async def test_those_that_have_a_place_are_leased_and_the_others_are_due(
     database: Database,
 ) -> None:
-    commands = [arriving(uuid4(), "message") for _ in range(5)]
+    placed = [arriving(uuid4(), "message") for _ in range(2)]
+    others = [replace(arriving(uuid4(), "message"), has_place=False) for _ in range(3)]
 
-    known, _ = await record(database, *commands, capacity=2)
+    known, _ = await record(database, others[0], *placed, *others[1:])
 
-    waiting = {c.command_id for c, one in zip(commands, known, strict=True) if one is None}
     async with database.driver() as connection:
-        claimed = await inbox.claim(connection, CAPACITY)
-    assert len(waiting) == 3
-    assert {one.command_id for one in claimed} == waiting
+        claimed = await inbox.claim(connection, len(others))
+    assert [type(one) for one in known] == [type(None), *[inbox.Leased] * 2, *[type(None)] * 2]
+    assert {one.command_id for one in claimed} == {one.command_id for one in others}
 
 
 async def test_of_one_id_twice_in_a_group_the_first_is_recorded(database: Database) -> None:
@@ -169,7 +159,7 @@ async def test_a_request_that_was_refused_is_left_out_by_a_group_after_its_comma
 async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database) -> None:
     good = [arriving(uuid4(), "message") for _ in range(4)]
     bad = replace(arriving(uuid4(), "message"), operation="\0")
-    commit, write = GroupCommit(database), recording(first(CAPACITY), LEASE_SECONDS)
+    commit, write = GroupCommit(database), recording(LEASE_SECONDS)
 
     outcomes = await asyncio.gather(
         *(commit.commit(write, one) for one in (*good[:2], bad, *good[2:])), return_exceptions=True
@@ -182,7 +172,7 @@ async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database)
 
 
 async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
-    commit, write = GroupCommit(database), recording(first(CAPACITY), LEASE_SECONDS)
+    commit, write = GroupCommit(database), recording(LEASE_SECONDS)
     waits = [
         asyncio.create_task(commit.commit(write, arriving(uuid4(), "message"))) for _ in range(3)
     ]

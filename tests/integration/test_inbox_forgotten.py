@@ -25,6 +25,7 @@ def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> NewC
         reply_to=None,
         deadline=0.0,
         keep_for_ever=True,
+        has_place=True,
     )
 
 

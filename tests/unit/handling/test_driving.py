@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -57,39 +57,74 @@ async def test_a_drive_ends_when_its_process_claims_the_command_again() -> None:
     assert driver.capacity == DRIVES_AT_ONCE - 1
 
 
-async def test_a_tenant_at_its_share_is_admitted_again_once_one_of_its_drives_has_ended() -> None:
+async def test_a_tenant_at_its_limit_has_a_place_again_once_one_of_its_drives_has_ended() -> None:
     runner = EndlessRunner()
     nowhere = cast(Database, None)
     driver = Driver("payments", nowhere, cast(CommandRunner, runner), 1.0, is_ordered=False)
-    admitted = driver.admits(["one"] * (DRIVES_OF_TENANT + 1) + ["two"])
-    drives = [leased("one") for _ in range(DRIVES_OF_TENANT)]
+    drives = [leased("one") for _ in range(DRIVES_OF_TENANT - 1)]
     for drive in drives:
         driver.start(drive)
-    at_its_share = driver.admits(["one", "two"])
     driver.start(replace(drives[0], lease=uuid4()))  # in place of the first one
-    still = driver.admits(["one", "two"])
+    with driver.place("one") as last, driver.place("one") as beyond, driver.place("two") as other:
+        places = (last, beyond, other)
+    left = driver.has_place("one")
+    driver.start(leased("one"))
+    at_its_limit = (driver.has_place("one"), driver.has_place("two"))
     (ended,) = [
         task for task in asyncio.all_tasks() if str(drives[1].command_id) in task.get_name()
     ]
     ended.cancel()
-    await asyncio.wait({ended})
 
-    async def is_admitted() -> bool:
-        return driver.admits(["one", "one", "two"]) == [True, False, True]
+    async def has_place() -> bool:
+        return driver.has_place("one")
 
-    assert admitted == [True] * DRIVES_OF_TENANT + [False, True]
-    assert at_its_share == still == [False, True]
-    await eventually("the ended drive has left its place", is_admitted)
+    assert places == (True, False, True)
+    assert left
+    assert at_its_limit == (False, True)
+    await eventually("the place of the ended drive is free", has_place)
 
 
-async def test_a_process_at_its_most_drives_admits_none() -> None:
+async def test_a_process_at_its_limit_has_a_place_for_no_tenant() -> None:
     runner = EndlessRunner()
     nowhere = cast(Database, None)
     driver = Driver("payments", nowhere, cast(CommandRunner, runner), 1.0, is_ordered=False)
     for number in range(DRIVES_AT_ONCE - 1):
         driver.start(leased(f"tenant {number}"))
 
-    assert driver.admits(["one", "two"]) == [True, False]
+    with driver.place("one") as last, driver.place("two") as beyond:
+        assert (last, beyond) == (True, False)
+
+
+async def test_a_tenant_that_a_claim_brings_to_its_limit_is_passed_over_by_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its due commands would hide those of others, which are due later."""
+    due = [
+        [leased("busy") for _ in range(DRIVES_OF_TENANT)],
+        [leased("other")],
+    ]
+    driven: list[dict[str, int]] = []
+
+    async def claim(*_: object, **asked: Any) -> list[Leased]:
+        driven.append(dict(asked["driven"]))
+        await asyncio.sleep(0)  # drives end meanwhile
+        return due.pop(0) if due else []
+
+    monkeypatch.setattr(inbox, "claim", claim)
+    database = cast(Database, SlowInbox(leased()))
+    runner = cast(CommandRunner, QuickRunner())
+    driver = Driver("payments", database, runner, 10.0, is_ordered=False)
+    sweep = asyncio.create_task(driver.sweep())
+    driver.wake()
+
+    async def claims_are_made() -> bool:
+        return len(driven) >= 3
+
+    await eventually("it claims again", claims_are_made)
+    sweep.cancel()
+    await asyncio.wait({sweep})
+
+    assert driven[:2] == [{}, {"busy": DRIVES_OF_TENANT}]
 
 
 class SlowInbox:

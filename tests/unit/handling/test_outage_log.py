@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import cast
 from uuid import uuid4
 
@@ -35,8 +36,12 @@ FAILURES = 60
 class IdleDriver:
     lease_seconds = 10.0
 
-    def admits(self, tenants: Sequence[str]) -> list[bool]:
-        return [False] * len(tenants)
+    @contextmanager
+    def place(self, _: str) -> Iterator[bool]:
+        yield False
+
+    def has_place(self, _: str) -> bool:
+        return False
 
     def wake(self) -> None: ...
 
