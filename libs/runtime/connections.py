@@ -85,10 +85,8 @@ class _Connection(asyncio.Protocol):
         """Monotonic; None while no headers are arriving."""
         self._empty_bytes = 0
         """Of empty lines since the last request."""
-        self._requests = 0
-        """Under way, the bodies of answered ones included."""
         self._content: StreamReader | None = None
-        """Of the request that is under way."""
+        """Of the request that is under way, also while the body of an answered one arrives."""
         self._body: StreamReader | None = None
         """Of the request that has no answer yet."""
         self._ahead_bytes = 0
@@ -112,7 +110,7 @@ class _Connection(asyncio.Protocol):
             if self._ahead_bytes > MOST_AHEAD_BYTES:
                 self.abort("sent_ahead")
                 return
-        elif not self._requests and self._headers_began is None:
+        elif self._content is None and self._headers_began is None:
             begin = data.lstrip(b"\r\n")
             self._empty_bytes += len(data) - len(begin)
             if self._empty_bytes > MOST_EMPTY_BYTES:
@@ -129,16 +127,15 @@ class _Connection(asyncio.Protocol):
 
     def begin_request(self, request: web.Request) -> None:
         self.has_had_request = True
-        self._requests += 1
         self._headers_began = None
         self._empty_bytes = 0
         self._body = self._content = request.content
         self._heads.begin_request(request)
         self._bound_head_behind()
 
-    def is_last(self, request: web.Request) -> bool:
+    def is_last(self) -> bool:
         """Whether the connection has to end with the answer to the request that is under way."""
-        return self._heads.is_last(request)
+        return self._is_body_there() and self._heads.is_last()
 
     def answered(self) -> None:
         self._body = None
@@ -152,12 +149,10 @@ class _Connection(asyncio.Protocol):
     def end_request(self) -> None:
         """The request was handled, and its body was read or thrown away."""
         self._bound_head_behind()
-        self._requests -= 1
-        if not self._requests:
-            self._ahead_bytes = 0
-            self._content = None
-            if self._heads.end_request():
-                self._headers_began = time.monotonic()
+        self._ahead_bytes = 0
+        self._content = None
+        if self._heads.end_request():
+            self._headers_began = time.monotonic()
 
     def authenticated(self) -> None:
         """The request that is under way was admitted: the connection stays until its answer."""
@@ -200,10 +195,11 @@ class _Connection(asyncio.Protocol):
             self.transport.close()
 
     def _bound_head_behind(self) -> None:
-        if self._content is None or not self._content.is_eof():
-            return
-        if self._heads.size_behind() > MOST_HEAD_BYTES:
+        if self._is_body_there() and self._heads.size_behind() > MOST_HEAD_BYTES:
             self.abort("large_head")
+
+    def _is_body_there(self) -> bool:
+        return self._content is not None and self._content.is_eof()
 
     def check(self, stalled_seconds: float) -> None:
         """Abort when headers, or the reading of an answer, take too long."""
@@ -271,7 +267,7 @@ class Connections:
         async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
             with self._serving(request) as connection:
                 response = await handler(request)
-                if connection is not None and connection.is_last(request):
+                if connection is not None and connection.is_last():
                     response.force_close()
                 return response
 

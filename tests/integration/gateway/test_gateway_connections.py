@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from decimal import Decimal
 from typing import cast
 
 import aiohttp
@@ -14,7 +15,11 @@ import pytest_asyncio
 from yarl import URL
 
 from deploy.local.ports import LOOPBACK
+from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts import onboarding_operations as onboarding
+from libs.contracts.accounts import GetBalance
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
 from libs.persistence.engine import open_database
 from services.gateway import repository
 from services.gateway.bodies import PER_CALLER
@@ -22,6 +27,8 @@ from services.gateway.credentials import secret_context
 from services.gateway.requests import MAX_BODY_BYTES
 from tests.integration.gateway.desk import (
     Desk,
+    a_balance,
+    answering,
     carrying_out,
     desk_at,
     gateway_process,
@@ -175,11 +182,19 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 async def test_who_does_not_read_is_given_up(bounded: Desk) -> None:
-    """So many pages of the documents are more than the buffers of both ends take."""
-    asked = raw_request("GET", "/docs/events", {}) * 32
-    async with connected(bounded, [asked]) as [(_, writer)]:
+    """The answer is more than the buffers of both ends take."""
+
+    async def balance(_p: Principal, _command: GetBalance, _deadline: float) -> Result:
+        return Result(a_balance("x" * 8 * 2**20, Decimal(1)))
+
+    key = await bounded.key()
+    asked = signed_request(key, "GET", "/partner/reseller/accounts/balance/acct_1", b"")
+    metrics = f"http://{LOOPBACK}:{bounded.stack.services['gateway'].admin_port}/metrics"
+    async with (
+        answering(bounded.environment, "ledger_read", {ledger_read.GET_BALANCE.name: balance}),
+        connected(bounded, [asked]) as [(_, writer)],
+    ):
         cast(asyncio.Transport, writer.transport).pause_reading()
-        metrics = f"http://{LOOPBACK}:{bounded.stack.services['gateway'].admin_port}/metrics"
 
         async def is_given_up() -> bool:
             async with bounded.session.get(metrics) as answer:

@@ -41,6 +41,7 @@ from tests.support.waiting import eventually
 GET = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 20000\r\n\r\n" + b" " * 20_000
 ENDS_A_LINE = b"POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nx\r\n"
+UPGRADE = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
 IN_CHUNKS = (
     b"POST / HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n0\r\n\r\n"
 )
@@ -220,24 +221,58 @@ async def test_a_head_beyond_its_bound_behind_requests_ends_the_connection(befor
         writer.transport.abort()
 
 
+@pytest.mark.parametrize("behind", [GET[:20], GET], ids=["part", "whole"])
 @pytest.mark.parametrize(
-    "before", [GET, GET * 3, POST, IN_CHUNKS], ids=["GET", "GETs", "POST", "chunks"]
+    "before", [GET, POST, IN_CHUNKS, UPGRADE], ids=["GET", "POST", "chunks", "Upgrade"]
 )
-async def test_headers_that_begin_behind_requests_may_take_no_longer_than_others(
-    before: bytes, monkeypatch: pytest.MonkeyPatch
+async def test_what_is_sent_behind_a_request_ends_the_connection_with_an_answer(
+    before: bytes, behind: bytes
+) -> None:
+    async with listening(read_body) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(before + behind)
+
+        answered = await reader.read()
+        writer.transport.abort()
+
+    *_, last = answered.split(b"HTTP/1.1 ")
+    assert last.startswith(b"200 OK")
+    assert b"Connection: close" in last
+
+
+async def test_a_request_in_one_piece_with_a_body_that_was_answered_before_is_answered() -> None:
+    head, body = POST.split(b"\r\n\r\n")
+    async with listening(answer) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(head + b"\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+
+        writer.write(body + GET)
+        answered = await reader.read()
+        writer.transport.abort()
+
+    assert answered.startswith(b"HTTP/1.1 200")
+    assert b"Connection: close" in answered
+
+
+async def test_headers_in_one_piece_with_a_body_that_was_answered_before_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(connections_module, "SWEEP_SECONDS", 0.01)
     known = closed("slow_headers")
+    head, body = POST.split(b"\r\n\r\n")
     async with (
-        listening(read_body, stalled_seconds=0.1) as (connections, address),
+        listening(answer, stalled_seconds=0.1) as (connections, address),
         asyncio.timeout(20 * pace()),
     ):
-        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
         reader, writer = await asyncio.open_connection(*address)
-        writer.write(before + b"GET / HTTP/1.1\r\nHost: he")
+        writer.write(head + b"\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(body + GET[:20])
+        sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
 
         with suppress(ConnectionResetError):
-            await reader.read()
+            assert await reader.read() == b""
         writer.transport.abort()
         sweeping.cancel()
         await asyncio.wait({sweeping})
@@ -245,7 +280,7 @@ async def test_headers_that_begin_behind_requests_may_take_no_longer_than_others
     assert closed("slow_headers") == known + 1
 
 
-async def test_requests_behind_one_another_are_answered_and_leave_the_connection_idle(
+async def test_an_answered_request_leaves_the_connection_idle(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock()
@@ -257,37 +292,15 @@ async def test_requests_behind_one_another_are_answered_and_leave_the_connection
     ):
         sweeping = asyncio.create_task(connections.close_slow_ones_for_ever())
         reader, writer = await asyncio.open_connection(*address)
-        for sent in (GET * 3, GET + b"\r\n", POST + b"\r\n", POST + GET, IN_CHUNKS + GET):
+        for sent in (GET, POST, IN_CHUNKS, UPGRADE, GET):
             writer.write(sent)
-            for _ in range(sent.count(b" / HTTP")):
-                answered = await reader.readuntil(b"\r\n\r\n")
-                assert answered.startswith(b"HTTP/1.1 200")
-                assert b"Connection: close" not in answered
+            answered = await reader.readuntil(b"\r\n\r\n")
+            assert answered.startswith(b"HTTP/1.1 200")
+            assert b"Connection: close" not in answered
             await clock.pass_by(20)
-        writer.write(GET + POST)
-        await reader.readuntil(b"\r\n\r\n")
-        last = await reader.read()
         writer.transport.abort()
         sweeping.cancel()
         await asyncio.wait({sweeping})
-
-    assert last.startswith(b"HTTP/1.1 200")
-    assert b"Connection: close" in last, "what is behind a body behind a request is not known"
-
-
-async def test_a_request_behind_one_to_upgrade_is_not_waited_for() -> None:
-    upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n"
-    async with listening(answer) as (_, address), asyncio.timeout(20 * pace()):
-        reader, writer = await asyncio.open_connection(*address)
-        writer.write(upgrade)
-        alone = await reader.readuntil(b"\r\n\r\n")
-        writer.write(upgrade + GET)
-        last = await reader.read()
-        writer.transport.abort()
-
-    assert b"Connection: close" not in alone
-    assert last.count(b"HTTP/1.1 200") == 1
-    assert b"Connection: close" in last
 
 
 @pytest.mark.parametrize("request_before", [False, True], ids=["at first", "after a request"])
