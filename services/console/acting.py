@@ -17,6 +17,7 @@ from libs.contracts.errors import (
     OutcomePending,
     SessionEnded,
 )
+from libs.runtime.routes import Routes
 from services.console.cookies import Cookies
 from services.console.declarations import Action, DetailPage, filled, may
 from services.console.details import facts_of, item_of, sections_of, typed_of
@@ -48,15 +49,15 @@ class Actions:
         self._details = details
         self._sent = SentForms()
 
-    def add(self, router: web.UrlDispatcher, action: Action) -> None:
+    def add(self, routes: Routes, action: Action) -> None:
         async def asked(request: web.Request) -> web.StreamResponse:
             return await self._page(request, action)
 
         async def done(request: web.Request) -> web.StreamResponse:
             return await self._do(request, action)
 
-        router.add_get(action.path, asked)
-        router.add_post(action.path, done)
+        routes.add_get(action.path, asked)
+        routes.add_post(action.path, done)
 
     async def _page(
         self,

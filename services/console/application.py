@@ -9,6 +9,7 @@ from aiohttp import web
 from libs.contracts.operating.search import SEARCH
 from libs.runtime.addresses import parse_networks
 from libs.runtime.connections import Connections
+from libs.runtime.routes import Routes
 from services.console.acting import Actions
 from services.console.assets import Assets
 from services.console.cookies import Cookies
@@ -83,17 +84,18 @@ def build_application(
     )
     application.on_response_prepare.append(headers(encrypted=settings.is_encrypted))
     application.on_response_prepare.append(connections.close_when_draining)
-    router = application.router
-    router.add_get("/static/{name}", assets.get)
-    LoggingIn(gateway, sessions, renderer, cookies, proxies).add(router)
-    OverviewPage(renderer).add(router)
-    Searching(renderer).add(router)
-    _add_pages(router, [subject for _, group in subjects for subject in group], renderer, cookies)
+    routes = Routes(application.router)
+    routes.add_get("/static/{name}", assets.get)
+    LoggingIn(gateway, sessions, renderer, cookies, proxies).add(routes)
+    OverviewPage(renderer).add(routes)
+    Searching(renderer).add(routes)
+    _add_pages(routes, [subject for _, group in subjects for subject in group], renderer, cookies)
+    routes.add_unknown()
     return application
 
 
 def _add_pages(
-    router: web.UrlDispatcher,
+    routes: Routes,
     subjects: Sequence[Subject],
     renderer: Renderer,
     cookies: Cookies,
@@ -102,8 +104,8 @@ def _add_pages(
     details = {detail.path: detail for subject in subjects for detail in subject.details}
     acting = Actions(renderer, cookies, details)
     for action in dict.fromkeys(action for subject in subjects for action in subject.actions()):
-        acting.add(router, action)
+        acting.add(routes, action)
     for subject in subjects:
-        Lists(renderer).add(router, subject.page)
+        Lists(renderer).add(routes, subject.page)
     for detail in details.values():
-        Details(renderer).add(router, detail)
+        Details(renderer).add(routes, detail)

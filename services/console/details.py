@@ -15,6 +15,7 @@ from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 from libs.gathering import gather_or_cancel
+from libs.runtime.routes import Routes
 from services.console.declarations import (
     Beside,
     DetailPage,
@@ -215,11 +216,11 @@ class Details:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
-    def add(self, router: web.UrlDispatcher, page: DetailPage) -> None:
+    def add(self, routes: Routes, page: DetailPage) -> None:
         async def shown(request: web.Request) -> web.StreamResponse:
             return await self._page(request, page)
 
-        router.add_get(page.path, shown)
+        routes.add_get(page.path, shown)
 
     async def _page(self, request: web.Request, page: DetailPage) -> web.Response:
         visit = visit_of(request)

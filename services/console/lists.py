@@ -15,6 +15,7 @@ from libs.contracts.errors import BanksideError, Invalid, SessionEnded
 from libs.contracts.model import Command
 from libs.contracts.operating.pages import Order
 from libs.contracts.principal import Role
+from libs.runtime.routes import Routes
 from services.console import csv_export
 from services.console.declarations import Action, ListPage, filled, links_of, may, places_of
 from services.console.failures import sentence, wrong_values
@@ -115,15 +116,15 @@ class Lists:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
-    def add(self, router: web.UrlDispatcher, page: ListPage) -> None:
+    def add(self, routes: Routes, page: ListPage) -> None:
         async def shown(request: web.Request) -> web.StreamResponse:
             return await self._page(request, page)
 
         async def exported(request: web.Request) -> web.StreamResponse:
             return await self._csv(request, page)
 
-        router.add_get(page.path, shown)
-        router.add_get(f"{page.path}{CSV}", exported)
+        routes.add_get(page.path, shown)
+        routes.add_get(f"{page.path}{CSV}", exported)
 
     async def _page(self, request: web.Request, page: ListPage) -> web.Response:
         visit = visit_of(request)

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from libs.contracts.errors import BanksideError, Invalid, LoginRefused, RateLimited, SessionEnded
 from libs.contracts.operating import sessions as s
 from libs.runtime.addresses import Network, address_of, counted_as
+from libs.runtime.routes import Routes
 from services.console.attempts import Attempts
 from services.console.cookies import Cookies, new_visitor
 from services.console.failures import sentence, wrong_values
@@ -73,13 +74,13 @@ class LoggingIn:
         self._proxies = proxies
         self._attempts = Attempts(FAILURES_PER_MINUTE)
 
-    def add(self, router: web.UrlDispatcher) -> None:
-        router.add_get(LOG_IN, self._form)
-        router.add_post(LOG_IN, self._log_in)
-        router.add_get(ENROL, self._password_form)
-        router.add_post(ENROL, self._enrol)
-        router.add_post(CONFIRM, self._confirm)
-        router.add_post(LOG_OUT, self._log_out)
+    def add(self, routes: Routes) -> None:
+        routes.add_get(LOG_IN, self._form)
+        routes.add_post(LOG_IN, self._log_in)
+        routes.add_get(ENROL, self._password_form)
+        routes.add_post(ENROL, self._enrol)
+        routes.add_post(CONFIRM, self._confirm)
+        routes.add_post(LOG_OUT, self._log_out)
 
     async def _form(self, request: web.Request) -> web.Response:
         return self._login_page(

@@ -23,6 +23,7 @@ from libs.contracts.operating.overview import (
 from libs.contracts.operating.traffic import GET_TRAFFIC, GetTraffic, Traffic
 from libs.contracts.operation import Operation
 from libs.gathering import gather_or_cancel
+from libs.runtime.routes import Routes
 from services.console.charts import Chart, chart
 from services.console.failures import sentence
 from services.console.gateway import C, OperatorApi, R
@@ -61,8 +62,8 @@ class OverviewPage:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
-    def add(self, router: web.UrlDispatcher) -> None:
-        router.add_get("/", self._page)
+    def add(self, routes: Routes) -> None:
+        routes.add_get("/", self._page)
 
     async def _page(self, request: web.Request) -> web.Response:
         operators = visit_of(request).operators

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from libs.contracts.errors import BanksideError, Invalid, SessionEnded
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, Search
+from libs.runtime.routes import Routes
 from services.console.declarations import filled
 from services.console.failures import sentence
 from services.console.forms import WrongValues, command_of
@@ -56,8 +57,8 @@ class Searching:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
 
-    def add(self, router: web.UrlDispatcher) -> None:
-        router.add_get("/search", self._search)
+    def add(self, routes: Routes) -> None:
+        routes.add_get("/search", self._search)
 
     async def _search(self, request: web.Request) -> web.Response:
         query = request.query.get("q", "").strip()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import NoReturn
 
 import structlog
 from aiohttp import web
@@ -25,9 +24,10 @@ from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.runtime.connections import Connections
 from libs.runtime.request_handlers import SERVER
 from libs.runtime.request_log import request_log
+from libs.runtime.routes import Routes
 from services.gateway.documents import Documents, add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
-from services.gateway.requests import MAX_BODY_BYTES, meet_expectation, request_id_of
+from services.gateway.requests import MAX_BODY_BYTES, request_id_of
 from services.gateway.responses import failure
 
 NO_SUCH_PATH = "There is no such path: a path is written exactly as in the reference, without a slash at its end."
@@ -40,9 +40,9 @@ def public_application(
 ) -> web.Application:
     """What partners and customers reach."""
     build_validators(row.command for row in PUBLIC_OPERATIONS)
-    application = _application(endpoints, connections, PUBLIC_OPERATIONS)
-    add_documents(application, documents)
-    _add_unknown(application)
+    application, routes = _application(endpoints, connections, PUBLIC_OPERATIONS)
+    add_documents(routes, documents)
+    routes.add_unknown()
     return application
 
 
@@ -50,45 +50,25 @@ def operator_application(
     documents: Documents, endpoints: Endpoints, connections: Connections
 ) -> web.Application:
     """What operators reach, on a listener of its own."""
-    application = _application(endpoints, connections, OPERATOR_OPERATIONS)
-    add_operator_document(application, documents)
-    _add_unknown(application)
+    application, routes = _application(endpoints, connections, OPERATOR_OPERATIONS)
+    add_operator_document(routes, documents)
+    routes.add_unknown()
     return application
 
 
 def _application(
     endpoints: Endpoints, connections: Connections, rows: Iterable[Operation]
-) -> web.Application:
+) -> tuple[web.Application, Routes]:
     application = web.Application(
         middlewares=[connections.middleware, routing_problems], client_max_size=MAX_BODY_BYTES + 1
     )
+    routes = Routes(application.router)
     for operation in rows:
         if operation.method is not None and operation.path is not None:
-            application.router.add_route(
-                operation.method.value,
-                operation.path,
-                endpoints.handler(operation),
-                expect_handler=meet_expectation,
-            )
+            routes.add(operation.method, operation.path, endpoints.handler(operation))
     application.on_response_prepare.append(_name_server)
     application.on_response_prepare.append(connections.close_when_draining)
-    return application
-
-
-def _add_unknown(application: web.Application) -> None:
-    """The route of what no other one takes, added last: without it aiohttp answers an expectation there by itself."""
-    application.router.add_route("*", "/{path:.*}", _unknown, expect_handler=meet_expectation)
-
-
-async def _unknown(request: web.Request) -> NoReturn:
-    allowed: set[str] = set()
-    for resource in request.app.router.resources():
-        _, methods = await resource.resolve(request)
-        allowed |= methods
-    allowed.discard("*")  # of this route itself
-    if allowed:
-        raise web.HTTPMethodNotAllowed(request.method, allowed)
-    raise web.HTTPNotFound
+    return application, routes
 
 
 async def _name_server(_: web.Request, response: web.StreamResponse) -> None:

@@ -16,10 +16,11 @@ from aiohttp import web
 from libs.contracts.errors import Unavailable
 from libs.contracts.events import API_VERSION
 from libs.contracts.exact_json import encode
+from libs.runtime.routes import Routes
 from libs.specs.paths import ASYNCAPI, OPENAPI, REFERENCE
 from libs.specs.reference import CONTENT_SECURITY_POLICY
 from services.gateway.child_output import ChildOutput, NoOutput
-from services.gateway.requests import meet_expectation, request_id_of
+from services.gateway.requests import request_id_of
 from services.gateway.responses import failure
 
 PUBLISHED: Final = "libs.specs.published"
@@ -68,30 +69,30 @@ class Documents:
         await self._child.close()
 
 
-def add_documents(application: web.Application, documents: Documents) -> None:
+def add_documents(routes: Routes, documents: Documents) -> None:
     """Of partners and customers."""
     links = {"openapi": OPENAPI, "asyncapi": ASYNCAPI, "documentation": REFERENCE}
-    _add_start(application, "Bankside", links)
+    _add_start(routes, "Bankside", links)
     for path in (
         *(OPENAPI, ASYNCAPI, REFERENCE),
         *(f"{REFERENCE}/{{name}}", f"{REFERENCE}/guides/{{name}}"),
     ):
-        application.router.add_get(path, documents.page, expect_handler=meet_expectation)
+        routes.add_get(path, documents.page)
 
 
-def add_operator_document(application: web.Application, documents: Documents) -> None:
+def add_operator_document(routes: Routes, documents: Documents) -> None:
     """Of operators; there is no page."""
-    _add_start(application, "Bankside, for operators", {"openapi": OPENAPI})
-    application.router.add_get(OPENAPI, documents.page, expect_handler=meet_expectation)
+    _add_start(routes, "Bankside, for operators", {"openapi": OPENAPI})
+    routes.add_get(OPENAPI, documents.page)
 
 
-def _add_start(application: web.Application, title: str, links: dict[str, str]) -> None:
+def _add_start(routes: Routes, title: str, links: dict[str, str]) -> None:
     body = encode({"name": title, "api_version": API_VERSION, **links})
 
     async def start(request: web.Request) -> web.Response:
         return _respond(request, body, "application/json")
 
-    application.router.add_get("/", start, expect_handler=meet_expectation)
+    routes.add_get("/", start)
 
 
 def _respond(request: web.Request, body: bytes, content_type: str) -> web.Response:

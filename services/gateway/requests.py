@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from aiohttp import HttpVersion11, web
+from aiohttp import web
 from uuid_utils import uuid7
 
 from libs.contracts.errors import (
@@ -88,13 +88,3 @@ def command_id_of(principal: Principal, request: web.Request, idempotency_key: s
     path = request.path.lower()
     scope = (principal.tenant, principal.customer_id or "", request.method, path, idempotency_key)
     return uuid5(NAMESPACE_URL, "\n".join(scope))
-
-
-async def meet_expectation(request: web.Request) -> None:
-    """Ask for the body of a caller that waits to be asked; pass over what else may be expected, and what is expected in
-    HTTP/1.0, which has no interim answers (RFC 9110, 10.1.1).
-    """
-    transport = request.transport
-    is_waiting = request.headers.get("Expect", "").lower() == "100-continue"
-    if is_waiting and request.version >= HttpVersion11 and transport is not None:
-        transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")

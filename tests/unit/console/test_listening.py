@@ -177,6 +177,25 @@ async def test_a_browser_that_goes_away_while_its_form_arrives_is_no_failure() -
     assert [line for line in logs if line["log_level"] == "error"] == []
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/login", 200), ("GET", UNKNOWN, 404), ("PUT", "/login", 405)],
+)
+async def test_what_is_expected_changes_no_answer_and_no_bound(
+    method: str, path: str, status: int
+) -> None:
+    async with listening() as (origin, _, _), asyncio.timeout(20 * pace()):
+        host = origin.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {origin}\r\n".encode()
+        writer.write(head + b"Expect: more\r\n\r\n" + head)  # one whole, and a part of one
+        answer = await reader.read()
+        writer.transport.abort()
+
+    assert answer.startswith(b"HTTP/1.1 %d " % status)
+    assert b"Connection: close" in answer
+
+
 async def test_connections_that_shake_no_hands_make_room_for_a_browser(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
