@@ -18,6 +18,8 @@ from typing import Any
 from aiohttp import web
 from uuid_utils import uuid7
 
+from libs.runtime.request_log import request_log
+
 NOT_READABLE = "This is no HTTP request that can be read."
 SERVER = "bankside"
 _HEAD_TOO_LARGE = "The line and the headers of this request are too large."
@@ -37,7 +39,7 @@ class _RequestHandler(web.RequestHandler):
         response = super().handle_error(request, status, exc, message and NOT_READABLE)
         response.headers["Server"] = SERVER
         response.headers["Cache-Control"] = "no-store"
-        response.headers["X-Request-Id"] = str(uuid7())
+        response.headers["X-Request-Id"] = _request_id(status)
         return response
 
 
@@ -51,11 +53,18 @@ def head_too_large() -> bytes:
         "Connection: close",
         "Cache-Control: no-store",
         f"Server: {SERVER}",
-        f"X-Request-Id: {uuid7()}",
+        f"X-Request-Id: {_request_id(status)}",
         "",
         _HEAD_TOO_LARGE,
     )
     return "\r\n".join(lines).encode()
+
+
+def _request_id(status: int) -> str:
+    """A new one, whose line in the log says what it was given for: no parser tells the id that was sent."""
+    request_id = str(uuid7())
+    request_log.line("request_answered_as_text", request_id=request_id, status=status)
+    return request_id
 
 
 def request_handlers(server: web.Server, **options: Any) -> Callable[[], asyncio.Protocol]:
