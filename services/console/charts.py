@@ -18,7 +18,8 @@ class Chart:
 
     Args:
         area: of the polygon below it.
-        latest: the last value with its unit; since when it is not known, where it is an earlier one.
+        latest: the last value with its unit; since when it is not known, where it is an earlier one; or that it had
+            nothing to measure.
         highest: the highest value with its unit.
     """
 
@@ -37,12 +38,15 @@ def chart(
     values: Sequence[float | None],
     times: Sequence[datetime],
     unit: str = "",
+    *,
+    nothing: str = "",
 ) -> Chart:
     """A line chart of the values, as coordinates for the template.
 
     Args:
         values: at equal distances, the oldest first; None where nothing was measured.
         times: of the values.
+        nothing: what is said of the last value where there was nothing to measure; empty where None is not known.
     """
     known = [value for value in values if value is not None]
     top = max(known, default=0.0)
@@ -61,7 +65,7 @@ def chart(
         title,
         line,
         area,
-        _latest(values, times, unit),
+        nothing if nothing and values[-1:] == [None] else _latest(values, times, unit),
         _said(top, unit) if known else "no data",
         is_empty=not points,
     )

@@ -116,7 +116,7 @@ def charts_of(traffic: Traffic) -> list[Chart]:
             "refused", "Refused (4xx)", [minute.refused for minute in minutes], times, "a minute"
         ),
         chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], times, "a minute"),
-        chart("latency", "Latency (p95)", slow, times, "ms"),
+        chart("latency", "Latency (p95)", slow, times, "ms", nothing="no requests"),
     ]
 
 

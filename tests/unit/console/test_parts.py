@@ -117,6 +117,16 @@ def test_a_value_that_is_not_known_now_is_not_shown_as_the_present_one() -> None
     assert never.latest == "no data"
 
 
+def test_a_quiet_minute_has_no_latency() -> None:
+    times = [AT + timedelta(minutes=n) for n in range(2)]
+
+    quiet = chart("latency", "Latency", [7, None], times, "ms", nothing="no requests")
+    busy = chart("latency", "Latency", [None, 7], times, "ms", nothing="no requests")
+
+    assert (quiet.latest, quiet.highest) == ("no requests", "7 ms")
+    assert busy.latest == "7 ms"
+
+
 def test_values_are_shown_by_what_they_are() -> None:
     assert cell("amount", Decimal("1234567890123456.78")).text == "1,234,567,890,123,456.78"
     assert cell("state", "pending_approval").kind is Kind.BADGE
