@@ -78,6 +78,13 @@ class CoreBanking(Protocol):
         """
         ...
 
+    async def transaction_id_of(self, bank_id: str, deadline: float) -> UUID | None:
+        """The id of ours that a wire has under the bank's own id; None where the bank has no wire of ours under it.
+
+        Raises as `look_up`, where the bank has to be asked: not for text that is no such id of the bank.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Core:

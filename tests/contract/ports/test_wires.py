@@ -129,6 +129,9 @@ async def test_a_wire_is_looked_up_as_the_bank_has_it(wire_bank: WireBank) -> No
     assert shown.account_id == wire.sending_account_id
     assert shown.id
     assert unknown is None
+    assert await wire_bank.core.transaction_id_of(shown.id, soon()) == wire.transaction_id
+    assert await wire_bank.core.transaction_id_of(f"{shown.id}x", soon()) is None
+    assert await wire_bank.core.transaction_id_of("another_1", soon()) is None
 
 
 async def test_a_wire_that_is_sent_again_has_one_effect(wire_bank: WireBank) -> None:

@@ -139,6 +139,9 @@ class SetBackWhileAsked:
     async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
         raise AssertionError("a send is looked up by its key")
 
+    async def transaction_id_of(self, bank_id: str, deadline: float) -> UUID | None:
+        raise AssertionError("a send is looked up by its key")
+
 
 async def test_a_drive_over_a_setback_leaves_a_last_send_of_now_at_most(bench: Bench) -> None:
     send = await bench.wire(first_sent_seconds_ago=600)

@@ -221,3 +221,23 @@ async def test_the_search_finds_a_wire_by_its_id_and_its_command_too_by_the_requ
 
     wire, command = ("wire", None), ("command", send.request_id)
     assert kinds == [[wire], [wire, command], [], []]
+
+
+async def test_a_wire_is_found_by_the_id_that_the_bank_has_for_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = await bench.wire()
+    ids = {"bank_1": send.command_id, "bank_2": uuid.uuid4()}
+
+    async def transaction_id_of(bank_id: str, _deadline: float) -> uuid.UUID | None:
+        return ids.get(bank_id)
+
+    monkeypatch.setattr(bench.bank, "transaction_id_of", transaction_id_of)
+
+    found = []
+    for wanted in ("bank_1", "bank_2", "bank_3"):
+        result = await operating(bench).find_id(ADA, FindId(q=wanted), soon())
+        assert isinstance(result.data, FoundIds)
+        found.append([(item.kind, item.id) for item in result.data.found])
+
+    assert found == [[("wire", str(send.command_id))], [], []]

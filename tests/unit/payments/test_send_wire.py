@@ -93,6 +93,9 @@ class NotingBank:
     async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
         raise AssertionError("nothing is asked about")
 
+    async def transaction_id_of(self, bank_id: str, deadline: float) -> UUID | None:
+        raise AssertionError("nothing is asked about")
+
 
 async def test_the_calls_of_a_drive_end_with_its_lease(bench: Bench) -> None:
     bank = NotingBank()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from uuid import UUID
@@ -13,6 +14,7 @@ from increase.types.wire_transfer_create_params import (
 from increase.types.wire_transfer_create_params import CreditorAddressStructured
 
 from libs.contracts.errors import BanksideError, ProviderError
+from libs.contracts.ids import parse_made_id
 from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
@@ -25,6 +27,7 @@ from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
 from libs.providers.increase.new_statuses import note_new_status
+from libs.providers.increase.refusals import NOT_FOUND
 from libs.providers.increase.wire_states import STATES
 from libs.providers.increase.wires import Wire, list_wires, retrieve_wire, wires_having_key
 from libs.providers.newest_records import NewestPage
@@ -40,6 +43,8 @@ LONGEST_LINE = 35
 LONGEST_POSTAL_CODE = 16
 ILLEGIBLE_NAME = "creditor_name_not_legible"
 """Ours, in the place of a code of Increase's: what it was sent would name no one."""
+_WIRE_ID = re.compile(r"\w*wire_transfer_\w+", re.ASCII)
+"""Increase may put further text in front, as at its sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +146,20 @@ class IncreaseCoreBanking:
             raise ProviderError from refusal
         found = next((wire for wire in page.data if wire.idempotency_key == key), None)
         return None if found is None else _shown(found)
+
+    async def transaction_id_of(self, bank_id: str, deadline: float) -> UUID | None:
+        """See `ports.CoreBanking`."""
+        if not _WIRE_ID.fullmatch(bank_id):
+            return None
+        try:
+            found = await self._client.read(
+                "get_wire", lambda sdk: retrieve_wire(sdk, bank_id), deadline=deadline
+            )
+        except ProviderRefusal as refusal:
+            if refusal.code == NOT_FOUND:
+                return None
+            raise ProviderError from refusal
+        return parse_made_id(found.idempotency_key or "")
 
     async def _why_refused(self, wire: WireRecord, deadline: float) -> Reason:
         """Increase gives its reason in words only: what it says of the accounts now shows which one it was.

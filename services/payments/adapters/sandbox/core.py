@@ -11,6 +11,7 @@ from uuid import UUID
 import msgspec
 
 from libs.contracts.errors import BanksideError, ProviderError
+from libs.contracts.ids import parse_made_id
 from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FeedCursor
@@ -186,6 +187,10 @@ class SandboxCoreBanking:
             account_id=shown.account_id,
             reason=shown.reason,
         )
+
+    async def transaction_id_of(self, bank_id: str, deadline: float) -> UUID | None:
+        """The sandbox has no ids of its own. See `ports.CoreBanking`."""
+        return parse_made_id(bank_id)
 
 
 class CoreFeed:
