@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from libs.contracts.exact_json import decode
 from libs.contracts.operating import search
 from libs.contracts.operating import webhooks as contract
 from libs.contracts.operating.pages import Place
+from libs.contracts.webhook_views import SubscriptionStatus
 from services.webhook_dispatcher import views
 from services.webhook_dispatcher.delivery_headers import headers_of
 from services.webhook_dispatcher.models import AttemptRecord, DeliveryRecord, SubscriptionRecord
@@ -73,9 +74,14 @@ def _breaker(open_until: datetime | None, now: datetime) -> contract.BreakerStat
     return contract.BreakerState.OPEN if open_until > now else contract.BreakerState.HALF_OPEN
 
 
-def delivery_view(record: DeliveryRecord) -> contract.OperatorDelivery:
+def delivery_view(
+    record: DeliveryRecord, status: SubscriptionStatus | None
+) -> contract.OperatorDelivery:
+    """`status`: of its subscription."""
     return contract.OperatorDelivery(
-        **dict(views.delivery_view(record)), subscription_id=str(record.subscription_id)
+        **dict(views.delivery_view(record)),
+        subscription_id=str(record.subscription_id),
+        subscription_status=status,
     )
 
 
@@ -86,7 +92,7 @@ def delivery_detail(
     body: bytes | None,
 ) -> contract.OperatorDeliveryDetail:
     return contract.OperatorDeliveryDetail(
-        **dict(delivery_view(record)),
+        **dict(delivery_view(record, subscription.status)),
         callback_url=subscription.callback_url,
         body=None if body is None else body.decode(),
         attempts=[
@@ -116,13 +122,16 @@ def event_view(record: EventRecord) -> contract.OperatorEvent:
 
 
 def event_detail(
-    record: EventRecord, deliveries: Sequence[DeliveryRecord]
+    record: EventRecord,
+    deliveries: Sequence[DeliveryRecord],
+    statuses: Mapping[UUID, SubscriptionStatus],
 ) -> contract.OperatorEventDetail:
+    """`statuses`: of the subscriptions that are not deleted, by id."""
     delivered = decode(record.body or b"null")
     return contract.OperatorEventDetail(
         **dict(event_view(record)),
         event=DeliveredEvent.model_validate(delivered, strict=False, extra="ignore"),
-        deliveries=[delivery_view(one) for one in deliveries],
+        deliveries=[delivery_view(one, statuses.get(one.subscription_id)) for one in deliveries],
     )
 
 

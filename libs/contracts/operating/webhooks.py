@@ -200,6 +200,10 @@ class OperatorDelivery(views.Delivery):
     """A delivery of an event to a subscription."""
 
     subscription_id: f.UuidText
+    subscription_status: Annotated[views.SubscriptionStatus, Field(strict=False)] | None = None
+    """A delivery of an active one alone can be sent again. Null of one that was deleted, and where a service of the
+    release before answered.
+    """
 
 
 class OperatorDeliveryDetail(OperatorDelivery):

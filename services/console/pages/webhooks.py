@@ -25,6 +25,11 @@ def _is_active(subscription: Any) -> bool:
     return str(subscription.status) == "active"
 
 
+def _can_be_resent(delivery: Any) -> bool:
+    """Where a service of the release before answers, it says itself."""
+    return str(delivery.subscription_status or "active") == "active"
+
+
 RECOVER = Action(
     title="Recover",
     path="/subscriptions/{subscription_id}/recover",
@@ -52,6 +57,7 @@ RESEND = Action(
     effect="Delivers the event to this subscription once more, at once. It is refused while the subscription is not"
     " active, which its subscriber alone can change.",
     done="The delivery is scheduled.",
+    when=_can_be_resent,
 )
 
 DELIVERIES = ListPage(

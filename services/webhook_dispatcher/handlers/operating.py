@@ -116,7 +116,7 @@ class OperatingWebhooks:
                 limit=command.limit + 1,
             )
         page, following = cut(found, command.limit, lambda one: Place(one.created_at, str(one.id)))
-        items = [views.delivery_view(one) for one in page]
+        items = [views.delivery_view(one, subscription.status) for one in page]
         return Result(data=Listed[contract.OperatorDelivery](items=items, next=following))
 
     async def get_delivery(
@@ -149,7 +149,7 @@ class OperatingWebhooks:
                 reason=command.reason,
             )
         self._wake()
-        return Result(data=views.delivery_view(made))
+        return Result(data=views.delivery_view(made, subscription.status))
 
     async def disable(
         self, principal: Principal, command: contract.DisableSubscription, _: float
@@ -208,7 +208,10 @@ class OperatingWebhooks:
             sent = await operating.deliveries_of_event(
                 connection, found.recorded_at.date(), found.id
             )
-        return Result(data=views.event_detail(found, sent))
+            subscribed = dict.fromkeys(one.subscription_id for one in sent)
+            endpoints = await health.read(connection, [*subscribed])
+        statuses = {one.subscription.id: one.subscription.status for one in endpoints}
+        return Result(data=views.event_detail(found, sent, statuses))
 
     async def find_id(self, __: Principal, command: search.FindId, ___: float) -> Result:
         found: list[search.FoundId] = []

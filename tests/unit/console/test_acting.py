@@ -49,6 +49,7 @@ from libs.contracts.operating.webhooks import (
     GET_SUBSCRIPTION,
     LIST_DELIVERIES,
     RECOVER,
+    OperatorDelivery,
     OperatorRecovery,
     OperatorSubscriptionDetail,
 )
@@ -468,19 +469,27 @@ def form_number_of(page: Answer) -> str:
 
 
 @pytest.mark.parametrize("status", SubscriptionStatus)
-async def test_a_recovery_is_offered_for_a_subscription_that_is_active(
+async def test_recoveries_and_resends_are_offered_for_a_subscription_that_is_active(
     status: SubscriptionStatus,
 ) -> None:
-    """That of any other is refused."""
+    """Those of any other are refused."""
+    delivery: dict[str, Any] = dict.fromkeys(OperatorDelivery.model_fields)
+    delivery |= {"subscription_id": CUSTOMER_ID, "delivery_id": WIRE_ID}
+    sent = OperatorDelivery.model_construct(**delivery | {"subscription_status": status})
+    of_before = OperatorDelivery.model_construct(**delivery)
     values: dict[str, Any] = dict.fromkeys(OperatorSubscriptionDetail.model_fields)
     values |= {"subscription_id": CUSTOMER_ID, "status": status}
     double = gateway()
     double.answer(GET_SUBSCRIPTION, OperatorSubscriptionDetail.model_construct(**values))
-    double.answer(LIST_DELIVERIES, Listed(items=[]))
+    double.answer(LIST_DELIVERIES, Listed(items=[sent]))
     async with console(double) as browser:
         page = await browser.get(f"/subscriptions/{CUSTOMER_ID}")
+        double.answer(LIST_DELIVERIES, Listed(items=[of_before]))
+        before = await browser.get(f"/subscriptions/{CUSTOMER_ID}")
 
-    assert ("/recover" in page.text) is (status is SubscriptionStatus.ACTIVE)
+    is_active = status is SubscriptionStatus.ACTIVE
+    assert [each in page.text for each in ("/recover", "/resend")] == [is_active, is_active]
+    assert "/resend" in before.text, "a service of the release before does not say the status"
 
 
 async def test_the_page_of_a_reveal_shows_whose_values_there_are() -> None:

@@ -232,8 +232,14 @@ async def test_a_delivery_is_sent_again_under_the_operators_name(desk: Desk) -> 
     with pytest.raises(InvalidState):
         await desk.operate(contract.RESEND, **asked)
 
-    assert again["status"] == "pending"
+    assert (again["status"], again["subscription_status"]) == ("pending", "active")
     assert again["delivery_id"] != delivery_id
+    listed = await desk.operate(contract.LIST_DELIVERIES, subscription_id=subscription_id)
+    shown = await desk.operate(
+        contract.GET_DELIVERY, subscription_id=subscription_id, delivery_id=delivery_id
+    )
+    for one in (*listed["items"], shown):
+        assert one["subscription_status"] == "disabled"
     [entry] = await audited(desk, subscription_id)
     assert (entry["action"], entry["actor"]) == ("webhooks.resend", "operator:ada")
     assert (entry["delivery_id"], entry["new_delivery_id"]) == (delivery_id, again["delivery_id"])
@@ -354,6 +360,7 @@ async def test_an_event_is_shown_with_its_deliveries_to_every_subscription(desk:
     again = await desk.ask(
         table.RESEND_DELIVERY, desk.customer, subscription_id=first, delivery_id=over
     )
+    await desk.set_status(second, "disabled")
 
     shown = await desk.operate(contract.GET_EVENT, event_id=event_id)
 
@@ -364,6 +371,8 @@ async def test_an_event_is_shown_with_its_deliveries_to_every_subscription(desk:
         (first, again["delivery_id"]),
         (second, await desk.delivery_of(event_id, second)),
     }
+    statuses = {one["subscription_id"]: one["subscription_status"] for one in shown["deliveries"]}
+    assert statuses == {first: "active", second: "disabled"}
     for unknown in ("evt_nonsense", f"evt_{uuid.uuid4()}"):
         with pytest.raises(NotFound):
             await desk.operate(contract.GET_EVENT, event_id=unknown)
