@@ -20,15 +20,18 @@ from libs.cli.pages import first_of, list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.errors import BanksideError, InvalidState, NotFound
+from libs.contracts.ids import parse_id
 from libs.contracts.model import Command
 from libs.contracts.operating import webhooks
 from libs.contracts.operating import wires as contract
 from libs.contracts.operating.pages import Order
+from libs.contracts.operating.search import SEARCH, Kind, Search
 from libs.contracts.operating.webhooks import OperatorDelivery
 from libs.contracts.operation import Operation
 from libs.contracts.wires import WireState
 
 MOST_EVENTS = 20
+PAYMENTS = "payments"
 ASKED = "Core banking is asked once more."
 """The reason where only that is wanted."""
 
@@ -84,15 +87,16 @@ def list_wires(
 
 
 @app.command
-def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
+def show(wire_id: str, /, *, json: Flag = False) -> int:
     """Show a wire: its history, the request that asked for it, its send, core banking's view, its events' deliveries.
 
     Such as `bankside wires show TRANSACTION_ID`.
 
     Args:
-        transaction_id: The wire.
+        wire_id: The wire's transaction id, or the bank's own id of it.
         json: Print one JSON document.
     """
+    transaction_id = _transaction_id_of(wire_id)
     wire = _look_up(transaction_id)
     deliveries = _deliveries(transaction_id)
     if json:
@@ -273,6 +277,19 @@ def _deliveries(transaction_id: UUID) -> list[OperatorDelivery] | None:
         ]
     except (OperatorError, BanksideError):
         return None  # the rest is shown all the same
+
+
+def _transaction_id_of(wire_id: str) -> UUID:
+    """Of the wire that has this id, here or at the bank."""
+    if (transaction_id := parse_id(wire_id)) is not None:
+        return transaction_id
+    result = ask(SEARCH, Search(q=wire_id))
+    for found in result.found:
+        if found.kind is Kind.WIRE:
+            return UUID(found.id)
+    if PAYMENTS in result.unreachable:
+        raise OperatorError("Payments, or the bank that it asks for the id, gives no answer.")
+    raise OperatorError(f"There is no wire {wire_id}.")
 
 
 def _look_up(transaction_id: UUID) -> contract.OperatorWireDetail:

@@ -233,6 +233,26 @@ async def test_an_operators_write_that_is_answered_with_a_fault_may_have_been_do
     assert "It may have been done: look before you repeat it." in written.err
 
 
+@pytest.mark.parametrize(
+    ("found", "unreachable", "says"),
+    [
+        ([{"service": "payments", "kind": "wire", "id": WIRE}], [], f"There is no wire {WIRE}."),
+        ([], [], "There is no wire wire_transfer_1."),
+        ([], ["payments"], "gives no answer"),
+    ],
+)
+async def test_a_wire_is_shown_by_the_id_that_the_bank_has_for_it(
+    found: list[dict[str, str]], unreachable: list[str], says: str
+) -> None:
+    searched = success({"found": found, "unreachable": unreachable})
+    async with gateway(searched, problem(404, "not_found")) as server:
+        shown = await bankside("wires", "show", "wire_transfer_1", **operator_at(server.base_url))
+
+    asked = ["/operator/search?q=wire_transfer_1", f"/operator/wires/{WIRE}"]
+    assert [each.target for each in server.received] == asked[: 1 + len(found)]
+    assert (shown.status, says in shown.err) == (2, True)
+
+
 async def test_an_operators_write_that_something_in_between_refuses_is_refused() -> None:
     page = web.Response
     async with gateway(lambda: page(status=404, text="<html>")) as server:
