@@ -49,6 +49,22 @@ from tests.unit.providers.increase.conftest import (
 __all__ = ["increase", "provider", "session"]
 
 AMOUNT = Decimal("10.50")
+AT = "2026-03-02T15:00:00Z"
+ACCOUNT = {
+    "id": "account_1",
+    "created_at": AT,
+    "entity_id": "entity_1",
+    "interest_rate": "0.01",
+    "name": "Operating",
+    "status": "open",
+}
+EXTERNAL_ACCOUNT = {
+    "id": "external_account_1",
+    "account_number": "123456789012",
+    "routing_number": "021000021",
+    "status": "active",
+}
+BALANCE = {"account_id": "account_1", "current_balance": 1050, "type": "balance_lookup"}
 
 
 @pytest.fixture
@@ -59,13 +75,17 @@ async def bank(tmp_path: Path) -> AsyncIterator[IncreaseWireBank]:
 
 async def new_wire(bank: IncreaseWireBank, **changes: Any) -> WireRecord:
     funded = await bank.open_funded(Decimal(100))
+    return wire_between(funded.account_id, funded.external_account_id, **changes)
+
+
+def wire_between(account_id: str, external_account_id: str, /, **changes: Any) -> WireRecord:
     now = datetime.now(UTC)
     wire = WireRecord(
         transaction_id=made_id(),
         tenant="t_1",
         customer_id="c_1",
-        sending_account_id=funded.account_id,
-        external_account_id=funded.external_account_id,
+        sending_account_id=account_id,
+        external_account_id=external_account_id,
         amount=AMOUNT,
         purpose="Invoice 2047",
         send_age_seconds=None,
@@ -231,6 +251,41 @@ async def test_a_wire_beyond_the_balance_is_refused_for_that_whatever_issues_the
 
     assert isinstance(outcome, Refused)
     assert outcome.reason is Reason.INSUFFICIENT_FUNDS
+
+
+@pytest.mark.parametrize(
+    ("account", "external_account", "balance", "reason"),
+    [
+        ({"status": "closed"}, {}, 1050, Reason.ACCOUNT_CLOSED),
+        ({"status": "of_a_later_release", "closed_at": AT}, {}, 1050, Reason.ACCOUNT_CLOSED),
+        ({"status": "of_a_later_release"}, {}, 1050, Reason.PROVIDER_REFUSED),
+        ({}, {"status": "archived"}, 1050, Reason.EXTERNAL_ACCOUNT_NOT_LINKED),
+        ({}, {"status": "of_a_later_release"}, 1050, Reason.PROVIDER_REFUSED),
+        ({}, {}, 1049, Reason.INSUFFICIENT_FUNDS),
+    ],
+)
+async def test_a_refusal_has_the_reason_that_the_accounts_show_for_certain(
+    provider: Provider,
+    increase: IncreaseClient,
+    account: dict[str, Any],
+    external_account: dict[str, Any],
+    balance: int,
+    reason: Reason,
+) -> None:
+    """Not one that a status shows which Increase has added: of that it is not known what it means."""
+    wire = wire_between("account_1", "external_account_1")
+    provider.answers = [
+        refuses(409, "invalid_operation_error"),
+        shows(ACCOUNT | account),
+        shows(EXTERNAL_ACCOUNT | external_account),
+        shows({"id": "entity_1", "status": "active", "structure": "corporation"}),
+        shows(BALANCE | {"available_balance": balance}),
+    ]
+
+    outcome = await IncreaseCoreBanking(increase, WRITES).send_wire(wire).send(made_id(), soon())
+
+    assert isinstance(outcome, Refused)
+    assert outcome.reason is reason
 
 
 @pytest.mark.parametrize("earlier", [None, Earlier(1.0, 1.0)])
