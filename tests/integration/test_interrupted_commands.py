@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -18,14 +19,14 @@ from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.handling.parking import INTERRUPTED, INTERRUPTIONS_IN_A_ROW
 from libs.handling.running import CommandRunner
-from libs.persistence import inbox
+from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database
 from libs.persistence.inbox import SUSPECT_INTERRUPTIONS, Leased
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import DEADLY, TRACES
 from tests.integration.tables import define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
-from tests.integration.test_inbox import LASTING_SECONDS, leased, let_leases_run_out
+from tests.integration.test_inbox import LASTING_SECONDS, accepting, leased, let_leases_run_out
 from tests.integration.test_parking import PATIENCE_SECONDS, parked, told
 from tests.support.infrastructure import Environment
 
@@ -85,41 +86,50 @@ class Service:
     def __init__(self, *, cut_off: bool = False) -> None:
         self.cut_off = cut_off
         self.drives: list[Leased] = []
-        self.under_way: set[UUID] = set()
-        self.together: list[set[UUID]] = []
 
     async def __call__(self, drive: Drive, _: UpdatePerson) -> Result:
         self.drives.append(drive.lease)
-        self.under_way.add(drive.command_id)
-        self.together.append({*self.under_way})
-        async with drive.transaction():  # long enough for others to begin
-            self.under_way.remove(drive.command_id)
         if self.cut_off and drive.attempt == 1:
             raise ConnectionError
         return Result()
 
 
-async def test_a_process_drives_suspects_one_after_the_other(
+async def test_a_process_drives_suspects_one_after_the_other_and_others_beside_them(
     fresh_environment: Environment, database: Database
 ) -> None:
-    service = Service()
     async with calling(fresh_environment) as service_client:
-        body = bytes(envelope_of(service_client).body).decode()
-        suspects = {(await leased(database)).command_id for _ in range(4)}
-        await execute(
-            database,
-            f"UPDATE inbox SET faults = {BECOMES_SUSPECT}, body = convert_to('{body}', 'UTF8')",
-        )
-        await let_leases_run_out(database)
+        body = bytes(envelope_of(service_client).body)
+    suspects = {(await leased(database)).command_id for _ in range(2)}
+    await execute(
+        database,
+        f"UPDATE inbox SET faults = {BECOMES_SUSPECT}, body = convert_to('{body.decode()}', 'UTF8')",
+    )
+    await let_leases_run_out(database)
+    under_way: set[UUID] = set()
+    together: list[set[UUID]] = []
 
-        async def all_are_done() -> bool:
-            return not await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NULL")
+    async def drive(drive: Drive, _: UpdatePerson) -> Result:
+        """That of a suspect ends once a later claim has taken another command, which was carried out."""
+        if not drive.lease.is_suspect:
+            return Result()
+        under_way.add(drive.command_id)
+        together.append({*under_way})
+        other = replace(accepting(), body=body)
+        async with database.transaction() as connection:
+            await inbox_acceptance.accept(connection, other, None, lease=False)
+        its_reply = f"SELECT 1 FROM inbox WHERE command_id = '{other.command_id}' AND reply <> ''"
+        await until(lambda: rows(database, its_reply))
+        under_way.remove(drive.command_id)
+        return Result()
 
-        async with carrying_out(fresh_environment, {UPDATE_PERSON.name: service}):
-            await until(all_are_done)
+    async def all_are_done() -> bool:
+        return not await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NULL")
 
-    assert {one.command_id for one in service.drives} == suspects
-    assert [len(together) for together in service.together] == [1] * 4
+    async with carrying_out(fresh_environment, {UPDATE_PERSON.name: drive}):
+        await until(all_are_done)
+
+    assert [len(each) for each in together] == [1, 1]
+    assert set().union(*together) == suspects
 
 
 async def test_an_outage_of_the_database_interrupts_no_drive(
