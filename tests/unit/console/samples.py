@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,6 +10,7 @@ from libs.contracts.customers import CustomerStatus
 from libs.contracts.operating.commands import OpenCommand
 from libs.contracts.operating.customers import OperatorCustomer, OperatorCustomerSummary
 from libs.contracts.operating.pages import Listed
+from libs.contracts.operating.restores import Restore
 from libs.contracts.operating.saga_steps import SagaStep
 from libs.contracts.operating.webhooks import LIST_EVENTS
 from libs.contracts.operating.wires import (
@@ -26,6 +27,8 @@ from tests.unit.console.gateway_double import AT, GatewayDouble
 
 WIRE_ID = "019aacf2-1b3e-7000-8000-000000000001"
 CUSTOMER_ID = "019aacf2-1b3e-7000-8000-000000000002"
+RESOLVE = f"/wires/{WIRE_ID}/resolve"
+"""The form that resolves the wire."""
 
 
 def wire(**changes: Any) -> OperatorWire:
@@ -142,3 +145,9 @@ def gateway(role: Role = Role.OPERATOR) -> GatewayDouble:
     found.answer(GET_WIRE, wire_detail())
     found.answer(RESOLVE_WIRE, wire())
     return found
+
+
+def restore(since: datetime, *missing: str) -> Restore:
+    return Restore(
+        service="payments", since=since, missing=len(missing), missing_records=[*missing]
+    )
