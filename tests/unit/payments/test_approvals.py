@@ -271,6 +271,30 @@ async def test_limits_are_looked_at_again_when_a_wire_is_approved(bench: Bench) 
     assert sent(bench) == 1
 
 
+async def test_approvals_at_once_against_a_limit_decide_one_after_the_other(bench: Bench) -> None:
+    owner = bench.owner
+    waiting = [await bench.waiting() for _ in range(2)]
+    await bench.set_policy(Policy(daily_count=1))
+    async with bench.database.transaction() as connection:
+        # Else those that wait would use up the limit of today themselves.
+        earlier = (
+            "UPDATE wires SET created_at = created_at - interval '2 days' WHERE customer_id = :id"
+        )
+        await connection.execute(text(earlier), {"id": owner.customer_id})
+
+    async with bench.database.transaction() as connection:
+        await policies.lock_limits(connection, owner.tenant, owner.customer_id or "")
+        await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '30s'"))
+        approvals = asyncio.gather(
+            *(outcome(bench.approve(one, other_key(bench, "sub_second"))) for one in waiting)
+        )
+        await bench.are_waiting(2)
+    outcomes = await approvals
+
+    assert Counter(outcomes) == {"ok": 1, "limit_exceeded": 1}
+    assert sent(bench) == 1
+
+
 async def test_an_approval_whose_driver_died_is_gone_on_with_and_sends_once(bench: Bench) -> None:
     transaction_id = await bench.waiting()
     second, third = other_key(bench, "sub_second"), other_key(bench, "sub_third")
