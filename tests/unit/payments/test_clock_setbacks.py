@@ -115,6 +115,21 @@ async def test_a_send_that_is_known_stays_known_after_a_setback_that_was_longer_
     assert (wire.last_send_age_seconds or 0) <= 0
 
 
+async def test_another_send_by_a_clock_behind_that_of_the_first_is_a_known_one(
+    bench: Bench,
+) -> None:
+    """As after a failover to a server whose clock is behind, before payments has looked at it."""
+    send = await bench.wire(first_sent_seconds_ago=0)
+    await set_clock_ahead(bench, send, HOURS)
+
+    async with bench.database.transaction() as connection:
+        await send_marks.begin_send(connection, send.command_id)
+
+    wire = await bench.found(send)
+    assert wire.is_unknown
+    assert not wire.has_lost_sends_only
+
+
 class SetBackWhileAsked:
     """A bank that does not answer. While it is asked, the clock goes back, and payments looks at it."""
 

@@ -24,6 +24,7 @@ from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
 from services.payments import approving, states
 from services.payments.effective_policies import EffectivePolicies
+from services.payments.expiring import expire
 from services.payments.handlers import send_wire
 from services.payments.handlers.operating import OperatingWires
 from services.payments.models import WireRecord
@@ -143,6 +144,20 @@ async def test_that_the_time_is_over_is_no_final_answer_to_an_approval_that_was_
 
     with pytest.raises(InvalidState):
         await bench.approve(transaction_id, second, leased=approval, attempt=2)
+
+
+async def test_a_wire_does_not_expire_while_it_may_be_its_approval_that_was_lost(
+    bench: Bench,
+) -> None:
+    transaction_id = await waited_too_long(bench)
+
+    async with distrusted(bench.database, lost_seconds=5, began_seconds=5):
+        await expire(bench.database)
+        meanwhile = await bench.found_by(transaction_id)
+    await expire(bench.database)
+
+    assert meanwhile.waits_for_approval
+    assert (await bench.found_by(transaction_id)).state is WireState.CANCELED
 
 
 async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_was_lost(
