@@ -137,6 +137,24 @@ async def test_a_wire_is_carried_out_once_under_every_fault(
     assert await bank.carried_out(wire.sending_account_id) == [(str(wire.transaction_id), AMOUNT)]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"amount": 1051}, {"account_id": "account_2"}, {"external_account_id": "external_account_2"}],
+)
+async def test_a_wire_under_our_key_that_is_another_is_left_to_an_operator(
+    provider: Provider, increase: IncreaseClient, other: dict[str, Any]
+) -> None:
+    wire = wire_between("account_1", "external_account_1")
+    provider.answers = [lists([wire_transfer(wire.transaction_id, **other)])]
+    attempt = Attempt(wire.transaction_id, soon(), 5.0, Earlier(1.0, 1.0))
+
+    outcome = await write_once(IncreaseCoreBanking(increase, WRITES).send_wire(wire), attempt)
+
+    assert isinstance(outcome, Unknown)
+    assert outcome.needs_operator
+    assert len(provider.seen) == 1, "the look-up"
+
+
 async def test_a_wire_whose_lookup_fails_is_not_sent_again(bank: IncreaseWireBank) -> None:
     wire = await new_wire(bank)
     await bank.order("PUT", "faults", operation="GET /wire_transfers", kind="error")

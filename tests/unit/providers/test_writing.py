@@ -193,6 +193,18 @@ async def test_nothing_is_sent_that_may_arrive_after_the_key_is_forgotten(
     assert write.calls == ["find"]
 
 
+@pytest.mark.parametrize("before", [[], [Absent(), NO]], ids=["before a send", "after a refusal"])
+async def test_what_a_provider_has_instead_of_the_write_is_left_to_an_operator(
+    before: list[Outcome[str] | Finding[str]],
+) -> None:
+    another = Unknown("another write under the key", needs_operator=True)
+    write = Scripted([*before, another])
+
+    found = await write_once(write, attempt(first_sent=5))
+
+    assert found == replace(another, sent=False)
+
+
 async def test_what_is_found_after_the_key_memory_still_counts() -> None:
     write = Scripted([Accepted("acc_1")])
 

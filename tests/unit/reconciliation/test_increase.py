@@ -218,8 +218,10 @@ async def test_a_wire_of_ours_in_a_status_of_a_later_release_differs_and_others_
 async def test_a_second_wire_under_one_key_is_a_difference_that_has_both_ids(
     provider: Provider, increase: IncreaseClient
 ) -> None:
+    """Ours is compared with the first one."""
     key = made_id()
-    first, second = (wire_transfer(key, id=f"wire_transfer_{n}") for n in (1, 2))
+    first = wire_transfer(key, id="wire_transfer_1")
+    second = wire_transfer(key, id="wire_transfer_2", status="complete", amount=2000)
     provider.answers = [shows({"data": [second, first]})] * 4
     ours = r.our_wire(
         transaction_id=str(key),
