@@ -92,6 +92,21 @@ async def test_a_verdict_on_an_approved_customer_is_followed_also_when_its_revie
     assert (told["customer.pending_review"], told[event]) == (1, 1)
 
 
+@pytest.mark.parametrize("of", ["business", "person"])
+async def test_an_older_verdict_that_comes_late_changes_nothing(
+    handling: Handling, of: str
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    identity_id = await handling.identity_of(of)
+    await handling.decide(identity_id, Status.AWAITING_DOCUMENTS, version=5)
+    told = await handling.events()
+
+    await handling.decide(identity_id, Status.APPROVED, version=4)
+
+    assert await handling.status() == Status.AWAITING_DOCUMENTS
+    assert await handling.events() == told
+
+
 async def test_a_denial_that_is_stored_and_was_not_followed_is_followed_at_the_next_entry(
     handling: Handling,
 ) -> None:
