@@ -18,8 +18,8 @@ LOOK_SECONDS = 0.15
 
 @contextlib.asynccontextmanager
 async def watched(sender: Sender) -> AsyncIterator[list[dict[str, Decimal]]]:
-    """The balances that the account had meanwhile."""
-    seen: list[dict[str, Decimal]] = []
+    """The balances that the account had before and meanwhile."""
+    seen = [await sender.account.balance()]
     over = asyncio.Event()
 
     async def look() -> None:
