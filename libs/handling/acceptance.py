@@ -192,11 +192,13 @@ class Acceptance:
                         raise
                     self._not_recorded.note(error, command=envelope.id)
                 else:
-                    self._recorded(envelope, reply_to, recorded)
+                    self._recorded(envelope, reply_to, recorded, had_place=has_place)
                     return
             await asyncio.sleep(DATABASE_RETRY_SECONDS)
 
-    def _recorded(self, envelope: Envelope, reply_to: str | None, recorded: Recorded) -> None:
+    def _recorded(
+        self, envelope: Envelope, reply_to: str | None, recorded: Recorded, *, had_place: bool
+    ) -> None:
         crash_point(f"{self._service}.accepted")
         if isinstance(recorded, KnownCommand):
             self._answer_again(envelope, reply_to, recorded)
@@ -207,8 +209,8 @@ class Acceptance:
         )
         if recorded is not None:
             self._driver.start(recorded)
-        elif self._driver.has_place(envelope.principal.tenant):
-            self._driver.wake()  # there is a place for it since; else the end of a drive makes one
+        elif not had_place and self._driver.has_place(envelope.principal.tenant):
+            self._driver.wake()  # else the end of a drive, or the next sweep, finds it
 
     async def _record(
         self, envelope: Envelope, reply_to: str | None, may_be_recorded: bool, *, has_place: bool

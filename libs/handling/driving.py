@@ -58,8 +58,8 @@ class Driver:
         self._runner = runner
         self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
-        self._places = Counter[str]()
-        """By tenant, how many commands that are being recorded will be driven here."""
+        self._taken = Counter[str]()
+        """By tenant, how many of its commands are driven, or have a place while they are recorded."""
         self._is_ordered = is_ordered
         self._undriven: list[inbox.Leased] = []
         """Leases to be released: of drives that an outage of the database has ended, and of commands that came too late
@@ -79,11 +79,11 @@ class Driver:
         """How many more commands may be driven now."""
         if self._stopping:
             return 0
-        return max(0, DRIVES_AT_ONCE - len(self._driving) - self._places.total())
+        return max(0, DRIVES_AT_ONCE - self._taken.total())
 
     def has_place(self, tenant: str) -> bool:
         """Whether a command of the tenant may be driven now."""
-        return self.capacity > 0 and self._driven()[tenant] < DRIVES_OF_TENANT
+        return self._taken[tenant] < DRIVES_OF_TENANT and self.capacity > 0
 
     @contextmanager
     def place(self, tenant: str) -> Iterator[bool]:
@@ -93,15 +93,19 @@ class Driver:
         if not self.has_place(tenant):
             yield False
             return
-        self._places[tenant] += 1
+        self._take(tenant)
         try:
             yield True
         finally:
-            self._places -= Counter({tenant: 1})
+            self._give_up(tenant)
 
-    def _driven(self) -> Counter[str]:
-        """By tenant, how many commands are driven or have a place."""
-        return self._places + Counter(leased.tenant for leased, _ in self._driving.values())
+    def _take(self, tenant: str) -> None:
+        self._taken[tenant] += 1
+
+    def _give_up(self, tenant: str) -> None:
+        self._taken[tenant] -= 1
+        if not self._taken[tenant]:
+            del self._taken[tenant]
 
     def wake(self) -> None:
         """Look for due commands now, rather than at the next sweep."""
@@ -114,19 +118,21 @@ class Driver:
         if self._stopping:
             self._undriven.append(leased)
             return
-        _, earlier = self._driving.get(leased.command_id, (None, None))
-        if earlier is not None:
-            earlier.cancel()
+        if (earlier := self._driving.pop(leased.command_id, None)) is not None:
+            self._give_up(earlier[0].tenant)
+            earlier[1].cancel()
+        self._take(leased.tenant)
         task = asyncio.create_task(self._drive(leased), name=f"drive:{leased.command_id}")
         self._driving[leased.command_id] = (leased, task)
         task.add_done_callback(lambda done: self._ended(leased, done))
 
     def _ended(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
-        had_place = self.has_place(leased.tenant)
+        was_another_place = self.has_place(leased.tenant)
         if self._driving.get(leased.command_id, (None, None))[1] is task:
             del self._driving[leased.command_id]
+            self._give_up(leased.tenant)
         # Others may wait for it: for their turn, or for its place.
-        if self._is_ordered or leased.is_suspect or not had_place:
+        if self._is_ordered or leased.is_suspect or not was_another_place:
             self.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease expires, and the sweeper of any process claims the command. Such drives are counted.
@@ -215,7 +221,7 @@ class Driver:
         took_suspect = False
         # Read each time: acceptance may have leased commands meanwhile.
         while (capacity := self.capacity) > 0:
-            driven = self._driven() | passed_over
+            driven = self._taken | passed_over
             claimed = await inbox.claim(
                 connection,
                 capacity,

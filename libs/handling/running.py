@@ -52,7 +52,7 @@ from libs.runtime.crash import crash_point
 RETRIES = Backoff(first_seconds=0.25, longest_seconds=30.0, jitter=0.2)
 
 HANDLER_SECONDS = 3600.0
-"""A run of a handler that takes longer is cancelled, as a fault of ours, so that no wait holds a drive for ever.
+"""A run of a handler that takes longer is cancelled, as a fault of ours, so that none holds a drive for ever.
 Handlers end far earlier, but for those that go through millions of rows, which keep their progress.
 """
 

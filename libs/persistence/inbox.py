@@ -83,7 +83,8 @@ class Leased:
 # longest: the clock may be corrected by a little. The length that this process sets tells nothing about others' leases.
 # A lease that is still there was neither released nor ended by its drive. One suspect is taken, at random: what was
 # driven beside a deadly command is a suspect like it, and gets its turn between two deaths.
-# Of a tenant those due first are taken, up to its limit; tenants at their limits ($7) are passed over.
+# Of a tenant those due first are taken, up to its limit, and the suspect on top: if it counted, the one at random could
+# be beyond the limit, and nothing would be taken. Tenants at their limits ($7) are passed over.
 _CLAIM = """
     WITH due AS (
         SELECT command_id, tenant, due_at, CASE WHEN lease IS NULL THEN 0 ELSE faults + 1 END AS interruptions
@@ -99,12 +100,14 @@ _CLAIM = """
         ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
     ), placed AS (
         SELECT due.*, row_number() OVER (PARTITION BY interruptions >= $4 ORDER BY random()) AS place,
-            row_number() OVER (PARTITION BY tenant ORDER BY due_at) + coalesce(driven.count, 0) AS of_tenant
+            row_number() OVER (PARTITION BY tenant, interruptions >= $4 ORDER BY due_at) + coalesce(driven.count, 0)
+                AS of_tenant
         FROM due LEFT JOIN unnest($8::text[], $9::integer[]) AS driven (tenant, count) USING (tenant)
     )
     UPDATE inbox i SET attempts = attempts + 1, faults = greatest(faults, interruptions), lease = gen_random_uuid(),
         lease_until = clock_timestamp() + make_interval(secs => $2)
-    FROM placed WHERE i.command_id = placed.command_id AND (interruptions < $4 OR place = 1) AND of_tenant <= $6
+    FROM placed WHERE i.command_id = placed.command_id
+        AND CASE WHEN interruptions < $4 THEN of_tenant <= $6 ELSE place = 1 END
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
         i.attempts, i.lease, i.tenant, i.forgetting, i.trace_context, interruptions
     """

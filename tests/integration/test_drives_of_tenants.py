@@ -17,8 +17,10 @@ from libs.handling.driving import DRIVES_OF_TENANT
 from libs.messaging.envelope import Reply
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database
+from libs.persistence.inbox import SUSPECT_INTERRUPTIONS
 from libs.persistence.inbox_acceptance import InternalCommand
 from tests.integration.gateway.desk import calling, carrying_out, until
+from tests.integration.tables import execute
 from tests.integration.test_inbox import LASTING_SECONDS, accepting
 from tests.integration.test_inbox_forgotten import accept, arriving, forget
 from tests.support.infrastructure import Environment
@@ -114,6 +116,21 @@ async def test_what_a_busy_tenant_hides_from_one_claim_is_found_by_the_next(
 
     assert taken == {"busy": 3}
     assert then == {"other": 3}
+
+
+async def test_a_suspect_is_taken_of_a_tenant_that_has_more_of_them_than_places(
+    database: Database,
+) -> None:
+    """Else they would hide what is due later from each claim."""
+    await record(database, "busy", 30)
+    await execute(
+        database, f"UPDATE inbox SET faults = {SUSPECT_INTERRUPTIONS}, lease = command_id"
+    )
+    await record(database, "other", 3)
+
+    taken = await claimed(database, busy=4)
+
+    assert taken == {"busy": 1}
 
 
 async def test_a_command_that_begins_anew_or_is_internal_has_its_tenant(

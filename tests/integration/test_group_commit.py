@@ -171,7 +171,7 @@ async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database)
     assert set(await replies(database)) == {command.command_id for command in good}
 
 
-async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
+async def test_one_that_gives_up_takes_no_other_along(database: Database) -> None:
     commit, write = GroupCommit(database), recording(LEASE_SECONDS)
     waits = [
         asyncio.create_task(commit.commit(write, arriving(uuid4(), "message"))) for _ in range(3)

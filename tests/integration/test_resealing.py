@@ -378,6 +378,7 @@ async def test_a_row_that_is_locked_is_not_waited_for_and_keeps_its_key_in_use(
     keys = [await make_key(database, keyring) for _ in range(2)]
     [old] = keyring.key_ids
     async with connection.transaction():
+        await connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
         await connection.execute(
             "SELECT FROM credentials WHERE subscription_key = $1 FOR UPDATE",
             keys[0].subscription_key,

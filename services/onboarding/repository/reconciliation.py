@@ -7,10 +7,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from pydantic import ValidationError
 from sqlalchemy import ARRAY, Row, Select, Text, any_, bindparam, cast, select
 
 from libs.contracts.customers import Business, CustomerStatus
-from libs.contracts.exact_json import decode
+from libs.contracts.exact_json import NotExactJson, decode
 from libs.contracts.model import Model
 from libs.contracts.onboarding_operations import ADD_EXTERNAL_BANK_ACCOUNT, ONBOARD_CUSTOMER
 from libs.contracts.reconciliation import (
@@ -264,7 +265,10 @@ def _answers(rows: Iterable[Row[Any]]) -> list[AnsweredCommand]:
     for row in rows:
         reply = reply_of(row.reply)
         if reply is not None and reply.error is None and reply.result:
-            answers.append(_answer(row, decode(bytes(reply.result))["data"]))
+            try:
+                answers.append(_answer(row, decode(bytes(reply.result))["data"]))
+            except (NotExactJson, KeyError, TypeError, ValidationError):
+                continue  # its data are of another release
     return answers
 
 

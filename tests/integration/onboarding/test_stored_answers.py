@@ -15,15 +15,25 @@ from tests.integration.onboarding.desk import Desk, application
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        pytest.param(b'{"id":7}', id="envelope"),
+        pytest.param(b'{"id":"c","to":"m","result":{"x":1}}', id="result"),
+        pytest.param(
+            b'{"id":"c","to":"m","result":{"data":{"external_bank_account_id":7}}}', id="data"
+        ),
+    ],
+)
 async def test_an_answer_that_cannot_be_read_keeps_no_other_from_being_compared(
-    desk: Desk,
+    desk: Desk, stored: bytes
 ) -> None:
     unreadable, readable = [str(uuid4()) for _ in range(2)]
     for command_id in (unreadable, readable):
         await desk.onboard(application(), command_id=command_id)
     await desk.database.execute(
         "UPDATE onboarding.inbox SET reply = $1 WHERE command_id = $2",
-        b'{"id":7}',
+        stored,
         parse_id(unreadable),
     )
 

@@ -64,13 +64,18 @@ def test_services_can_be_started_again_after_an_installation_that_was_ended(
         return run(command, **given)
 
     monkeypatch.setattr("deploy.local.debian.subprocess.run", run_and_be_ended)
-    before = [signal.getsignal(one) for one in ENDING]
-
-    with pytest.raises(KeyboardInterrupt if signum is signal.SIGINT else SystemExit) as raised:
-        install(policy, "exit 0")
+    is_int = signum is signal.SIGINT
+    inherited = signal.signal(signum, signal.default_int_handler if is_int else signal.SIG_DFL)
+    try:
+        before = [signal.getsignal(one) for one in ENDING]
+        with pytest.raises(KeyboardInterrupt if is_int else SystemExit) as raised:
+            install(policy, "exit 0")
+        after = [signal.getsignal(one) for one in ENDING]
+    finally:
+        signal.signal(signum, inherited)
 
     assert not policy.exists()
-    assert [signal.getsignal(one) for one in ENDING] == before
+    assert after == before
     if isinstance(raised.value, SystemExit):
         assert raised.value.code == 128 + signum
 

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 import pytest
 
+from libs.handling import driving
 from libs.handling.driving import DRIVES_AT_ONCE, DRIVES_OF_TENANT, Driver
 from libs.handling.running import CommandRunner
 from libs.persistence import inbox
@@ -98,7 +99,8 @@ async def test_a_process_at_its_limit_has_a_place_for_no_tenant() -> None:
 async def test_a_tenant_that_a_claim_brings_to_its_limit_is_passed_over_by_the_next_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its due commands would hide those of others, which are due later."""
+    """Its due commands would hide those of others, which are due later. Then a claim looks for more of its own."""
+    monkeypatch.setattr(driving, "SWEEP_SECONDS", 600)
     due = [
         [leased("busy") for _ in range(DRIVES_OF_TENANT)],
         [leased("other")],
@@ -125,6 +127,50 @@ async def test_a_tenant_that_a_claim_brings_to_its_limit_is_passed_over_by_the_n
     await asyncio.wait({sweep})
 
     assert driven[:2] == [{}, {"busy": DRIVES_OF_TENANT}]
+
+
+async def test_the_end_of_a_drive_brings_a_claim_where_its_tenant_was_at_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(driving, "SWEEP_SECONDS", 600)
+    claims = 0
+
+    async def claim(*_: object, **__: object) -> list[Leased]:
+        nonlocal claims
+        claims += 1
+        return []
+
+    monkeypatch.setattr(inbox, "claim", claim)
+    database = cast(Database, SlowInbox(leased()))
+    runner = EndlessRunner()
+    driver = Driver("payments", database, cast(CommandRunner, runner), 10.0, is_ordered=False)
+    busy, other = [leased("busy") for _ in range(DRIVES_OF_TENANT)], leased("other")
+    for drive in (*busy, other):
+        driver.start(drive)
+    sweep = asyncio.create_task(driver.sweep())
+
+    async def end(drive: Leased) -> None:
+        (task,) = [one for one in asyncio.all_tasks() if str(drive.command_id) in one.get_name()]
+        task.cancel()
+        await asyncio.wait({task})
+        await asyncio.sleep(0)  # the sweep is woken
+        await asyncio.sleep(0)
+
+    async def all_run() -> bool:
+        return len(runner.running) == len(busy) + 1
+
+    async def has_claimed() -> bool:
+        return claims == 1
+
+    await eventually("the drives run", all_run)
+    await end(other)
+    after_other = claims
+    await end(busy[0])
+    await eventually("a claim is made", has_claimed)
+    sweep.cancel()
+    await asyncio.wait({sweep})
+
+    assert after_other == 0
 
 
 class SlowInbox:
