@@ -90,7 +90,7 @@ def list_wires(
 def show(wire_id: str, /, *, json: Flag = False) -> int:
     """Show a wire: its history, the request that asked for it, its send, core banking's view, its events' deliveries.
 
-    Such as `bankside wires show TRANSACTION_ID`.
+    Such as `bankside wires show TRANSACTION_ID`, or `bankside wires show wire_transfer_…` with the bank's id.
 
     Args:
         wire_id: The wire's transaction id, or the bank's own id of it.
@@ -280,12 +280,15 @@ def _deliveries(transaction_id: UUID) -> list[OperatorDelivery] | None:
 
 
 def _transaction_id_of(wire_id: str) -> UUID:
-    """Of the wire that has this id, here or at the bank."""
+    """Of the wire that has this id, here or at the bank. A wire that was found by the id of its request, which callers
+    choose, comes with its command: it may not be the one that the bank means.
+    """
     if (transaction_id := parse_id(wire_id)) is not None:
         return transaction_id
     result = ask(SEARCH, Search(q=wire_id))
+    of_a_request = {found.id for found in result.found if found.kind is Kind.COMMAND}
     for found in result.found:
-        if found.kind is Kind.WIRE:
+        if found.kind is Kind.WIRE and found.id not in of_a_request:
             return UUID(found.id)
     if PAYMENTS in result.unreachable:
         raise OperatorError("Payments, or the bank that it asks for the id, gives no answer.")

@@ -61,7 +61,7 @@ def head_too_large() -> bytes:
 
 
 def _request_id(status: int) -> str:
-    """A new one, whose line in the log says what it was given for: no parser tells the id that was sent."""
+    """A new id, and a line in the log that has it: of what the parser refused, the id that was sent is not known."""
     request_id = str(uuid7())
     request_log.line("request_answered_as_text", request_id=request_id, status=status)
     return request_id

@@ -1,7 +1,7 @@
-"""Routes of an application for callers, whose middlewares bound connections: every request passes these.
+"""Routes of an application for callers, whose middlewares bound connections: every request with a path passes these.
 
-aiohttp answers by itself, before any middleware, an expectation that it does not know, and any at a path without a
-route.
+aiohttp answers by itself, before any middleware, an expectation that it does not know, and any at a target without a
+route. Such are only those without a path (`OPTIONS *`, `CONNECT`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Routes:
 
     def add_unknown(self) -> None:
         """The route of what no other one takes, added last. It raises HTTPNotFound and HTTPMethodNotAllowed."""
-        self._router.add_route("*", "/{path:.*}", _unknown, expect_handler=meet_expectation)
+        self._router.add_route("*", "/{path:(?s:.*)}", _unknown, expect_handler=meet_expectation)
 
 
 async def meet_expectation(request: web.Request) -> None:

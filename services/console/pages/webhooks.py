@@ -26,7 +26,9 @@ def _is_active(subscription: Any) -> bool:
 
 
 def _can_be_resent(delivery: Any) -> bool:
-    """Where a service of the release before answers, it says itself."""
+    """Also where the status is not told, of a deleted subscription or by a service of the release before: the service
+    refuses where it must.
+    """
     return str(delivery.subscription_status or "active") == "active"
 
 

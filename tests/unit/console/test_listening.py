@@ -179,7 +179,12 @@ async def test_a_browser_that_goes_away_while_its_form_arrives_is_no_failure() -
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/login", 200), ("GET", UNKNOWN, 404), ("PUT", "/login", 405)],
+    [
+        ("GET", "/login", 200),
+        ("GET", UNKNOWN, 404),
+        ("GET", f"{UNKNOWN}%0A", 404),
+        ("PUT", "/login", 405),
+    ],
 )
 async def test_what_is_expected_changes_no_answer_and_no_bound(
     method: str, path: str, status: int

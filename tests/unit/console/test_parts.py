@@ -32,6 +32,7 @@ from services.console import csv_export
 from services.console.charts import chart
 from services.console.details import sections_of
 from services.console.forms import Widget, WrongValues, command_of, fields_of
+from services.console.overview import charts_of
 from services.console.pages import customers
 from services.console.values import Kind, age, cell
 from tests.support.with_each import with_each
@@ -329,6 +330,23 @@ async def test_what_the_overview_renews_has_ids_by_which_the_focus_is_kept() -> 
     ids = [re.findall(r' id="([^"]+)"', tag) for tag in focusable]
     assert len(focusable) == 4
     assert len({each for [each] in ids}) == 4
+
+
+def test_a_minute_without_requests_has_no_latency() -> None:
+    minutes = [
+        MinuteOfTraffic(
+            minute=AT + timedelta(minutes=number),
+            requests=requests,
+            refused=0,
+            failed=0,
+            latency=[requests, 0],
+        )
+        for number, requests in enumerate([10, 0, 5])  # the last one is not over
+    ]
+
+    charts = charts_of(Traffic(bounds_ms=[5, 100], minutes=minutes, queues=[]))
+
+    assert [one.latest for one in charts if one.title.startswith("Latency")] == ["no requests"]
 
 
 async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> None:

@@ -267,6 +267,21 @@ async def test_a_request_in_one_piece_with_a_body_that_was_answered_before_is_an
     assert b"Connection: close" in answered
 
 
+async def test_a_request_that_is_answered_before_the_end_of_its_body_keeps_the_connection() -> None:
+    begun, end = IN_CHUNKS[: -len(b"0\r\n\r\n")], b"0\r\n\r\n"
+    async with listening(answer) as (_, address), asyncio.timeout(20 * pace()):
+        reader, writer = await asyncio.open_connection(*address)
+        writer.write(begun)
+        early = await reader.readuntil(b"\r\n\r\n")
+        writer.write(end)
+        writer.write(GET)
+        next_one = await reader.readuntil(b"\r\n\r\n")
+        writer.transport.abort()
+
+    assert b"Connection: close" not in early
+    assert next_one.startswith(b"HTTP/1.1 200")
+
+
 async def test_headers_in_one_piece_with_a_body_that_was_answered_before_are_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
