@@ -90,7 +90,7 @@ def list_wires(
 def show(wire_id: str, /, *, json: Flag = False) -> int:
     """Show a wire: its history, the request that asked for it, its send, core banking's view, its events' deliveries.
 
-    Such as `bankside wires show TRANSACTION_ID`, or `bankside wires show wire_transfer_…` with the bank's id.
+    Such as `bankside wires show TRANSACTION_ID`; the bank's own id of the wire may stand in its place.
 
     Args:
         wire_id: The wire's transaction id, or the bank's own id of it.

@@ -44,7 +44,7 @@ LONGEST_POSTAL_CODE = 16
 ILLEGIBLE_NAME = "creditor_name_not_legible"
 """Ours, in the place of a code of Increase's: what it was sent would name no one."""
 _WIRE_ID = re.compile(r"\w*wire_transfer_\w+", re.ASCII)
-"""Increase may put further text in front, as at its sandbox."""
+"""Increase puts further text in front where no money moves."""
 
 
 @dataclass(frozen=True, slots=True)
